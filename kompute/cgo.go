@@ -110,6 +110,9 @@ func openVulkan(info DeviceInfo, o options) (*Device, error) {
 	if o.overlap {
 		options.overlaps = 1
 	}
+	if o.batchVariant {
+		options.batch_variant = 1
+	}
 	for _, list := range []struct {
 		to    **C.char
 		names []string
@@ -178,6 +181,7 @@ func (d *cgoDevice) deviceStats(out *DeviceStats) {
 	out.Allocations = uint64(c.allocations)
 	out.ValidationMessages = uint64(c.validation_messages)
 	out.Overlap = c.overlaps != 0
+	out.BatchVariant = c.batch_variant != 0
 }
 
 func (d *cgoDevice) hang() string { return C.GoString(C.kpx_device_hang(d.p)) }

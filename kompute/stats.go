@@ -22,6 +22,9 @@ type DeviceStats struct {
 	RefusedKernels map[string]string
 	// Overlap reports whether dispatches of a region may overlap: see WithOverlap.
 	Overlap bool
+	// BatchVariant reports whether the last bits of a row may depend on how many rows there are: see
+	// WithoutBatchInvariance.
+	BatchVariant bool
 	// Hang names the work that did not end, if the device counts as lost because of it: see WithHangLimit.
 	Hang               string
 	ValidationMessages uint64 // with KOMPUTE_GO_VALIDATION=1

@@ -45,6 +45,9 @@ func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 	if o.overlap && !d.Stats().Overlap {
 		d.Logger().Warn("dispatches cannot overlap on this device: barriers stay", slog.String("device", info.Name))
 	}
+	if o.batchVariant && !d.Stats().BatchVariant {
+		d.Logger().Warn("this device has no kernels without batch invariance", slog.String("device", info.Name))
+	}
 	return d, nil
 }
 

@@ -104,6 +104,9 @@ typedef struct {
      * kept until the process ends, since the work may still be running. Calls that wait detect this. */
     uint64_t hang_ns;
     uint32_t overlaps; /* 1: regions as in overlap.hpp, if the device passes its check */
+    /* 1: last bits of a row's products may depend on how many rows there are, where that is faster and the device
+     * passes its check (fragment_check.hpp) */
+    uint32_t batch_variant;
     /* Names separated by commas; NULL: none. Unknown ones are KPX_INVALID. */
     const char *disabled;        /* kernel variants to do without, each as kernel.variant */
     const char *disabled_passes; /* of fusion; also memory_plan and all */
@@ -126,6 +129,7 @@ typedef struct {
     uint64_t refusals;            /* kernel variants that the driver refused, for some calls or all */
     uint64_t allocations;         /* so far: tensors, scratch, staging blocks, command and descriptor pools */
     uint64_t overlaps;            /* 1: it was opened for that and passed the check */
+    uint64_t batch_variant;       /* the same */
     uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);

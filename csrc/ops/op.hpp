@@ -62,6 +62,8 @@ struct DeviceTraits {
     bool subgroup_arithmetic;
     bool dot8;               // dot products of four bytes are fast
     bool byte_matrices_of_8; // matrices of bytes may also be 16 by 32 by 8 (projection_coopmat.comp)
+    bool fragments; // products of several rows may take projection_fragments: the device was opened for that (kpx.h)
+                    // and passed the check
     bool is_cpu;
     bool small_code; // a CPU driver with narrow vectors, whose compiler takes minutes for loops that are unrolled on
                      // GPUs

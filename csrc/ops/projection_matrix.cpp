@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/affine.hpp"
+#include "ops/projection_fragments.hpp"
 #include "ops/projection_held.hpp"
 #include "ops/projection_operands.hpp"
 #include "ops/projection_parts.hpp"
@@ -141,6 +142,10 @@ bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const Pr
 }
 
 void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (takes_fragments(lowering, op, m)) {
+        dispatch_fragments(lowering, op, m);
+        return;
+    }
     if (prefers_held_x(lowering, op, m)) {
         dispatch_held_x(lowering, op, m);
         return;

@@ -1,9 +1,9 @@
 #include "ops/projection_parts.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "ops/affine.hpp"
+#include "ops/projection_join.hpp"
 #include "ops/projection_operands.hpp"
 #include "ops/projection_rows.hpp"
 
@@ -11,7 +11,7 @@ namespace kpx {
 
 namespace {
 
-constexpr uint32_t kRowsOfTile = 16, kChunkUnits = 4, kMostPart = 16;
+constexpr uint32_t kChunkUnits = 4, kMostPart = 16;
 constexpr uint32_t kMostPartTeams = 8, kCpuPartTeams = 2;
 constexpr int64_t kMostSums = 64 << 20; // bytes of the sums of parts
 // Products of a tile, a unit and 8 rows of x for each compute unit from which it is faster than projection_coopmat.
@@ -21,85 +21,14 @@ constexpr int64_t kLeastPartWork = 60;
 // Where dispatches overlap, products of more rows than these are faster behind a barrier.
 constexpr int64_t kMostAwaitedRows = 8;
 
-// The matrices side by side, whatever is done with their products.
-ProjectionOp without_epilogue(ProjectionOp op) {
-    op.epilogue = PROJECTION_STORE;
-    return op;
-}
-
-// Tiles of the rows of each matrix.
-std::vector<int64_t> tiles_of_each(const ProjectionOperands &m) {
-    std::vector<int64_t> tiles;
-    for (uint32_t i = 0; i < m.count; i++) {
-        tiles.push_back(divide_up(m.w(i).dim(0), kRowsOfTile));
-    }
-    return tiles;
-}
-
-int64_t tiles_of(const ProjectionOperands &m) {
-    const std::vector<int64_t> tiles = tiles_of_each(m);
-    return std::accumulate(tiles.begin(), tiles.end(), int64_t(0));
-}
-
 PartTiles plan_parts(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     return plan_part_tiles(lowering.device(), projection_shape(op, m), tiles_of_each(m), op.group_size);
-}
-
-// Workgroups for a part of the columns: each has up to `most` tiles of one matrix.
-int64_t part_groups(const std::vector<int64_t> &tiles, int64_t most) {
-    return std::accumulate(tiles.begin(), tiles.end(), int64_t(0),
-                           [&](int64_t sum, int64_t n) { return sum + divide_up(n, most); });
-}
-
-Array make_sums(Lowering &lowering, const ProjectionOperands &m, const PartTiles &t) {
-    const int64_t parts = divide_up(m.cols / 32, t.part), rows = divide_up(m.x_rows, t.side) * t.side;
-    return lowering.scratch(DT_FLOAT32, {parts, rows, tiles_of(m) * kRowsOfTile});
-}
-
-void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
-                const PartTiles &t, const Array &sums, const Array &squares) {
-    constexpr uint32_t kJoinThreads = 128;
-    const int64_t columns = (is_pair(op) ? p.starts[0] : tiles_of(m)) * kRowsOfTile;
-    const ProjectionBindings bind{m, m.out(0)};
-    const bool gives = m.out(0).dtype == DT_FLOAT32;
-    lowering.dispatch(spec::projection_join{.threads = kJoinThreads,
-                                            .y_dtype = m.out(0).dtype,
-                                            .scales_dtype = m.scales(0).dtype,
-                                            .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
-                                            .group_shift = group_shift(op.group_size) - 5,
-                                            .cols = uint32_t(m.cols),
-                                            .sets = m.count,
-                                            .epilogue = op.epilogue,
-                                            .lanes = t.lanes,
-                                            .part = t.part,
-                                            .side = t.side,
-                                            .bits = op.bits,
-                                            .norm = op.norm,
-                                            .x_dtype = m.x.dtype,
-                                            .overlap = 0},
-                      {.part_sums = bind.read(sums),
-                       .w0 = bind.w(0),
-                       .scales0 = bind.scales(0),
-                       .biases0 = bind.biases(0),
-                       .y0 = bind.y(0, gives),
-                       .w1 = bind.w(1),
-                       .scales1 = bind.scales(1),
-                       .biases1 = bind.biases(1),
-                       .y1 = bind.y(1, gives),
-                       .w2 = bind.w(2),
-                       .scales2 = bind.scales(2),
-                       .biases2 = bind.biases(2),
-                       .y2 = bind.y(2, gives),
-                       .residual = bind.read(m.residual),
-                       .x = bind.read(m.x),
-                       .squares = bind.read(squares)},
-                      p, grid_1d(lowering.device(), m.x_rows * divide_up(columns, kJoinThreads)));
 }
 
 } // namespace
 
 uint32_t PartTiles::shared_bytes(uint32_t group_size) const {
-    const uint32_t tile = kRowsOfTile * (2 * kChunkUnits + 1) + std::max(1u, kChunkUnits * 32 / group_size) * 8;
+    const uint32_t tile = kTileOfSums * (2 * kChunkUnits + 1) + std::max(1u, kChunkUnits * 32 / group_size) * 8;
     return (teams * tile + part / kChunkUnits * X_SQUARES(side)) * 16;
 }
 
@@ -144,60 +73,55 @@ bool takes_parts(const Lowering &lowering, const ProjectionOp &op, const Project
         return false;
     }
     const DeviceTraits &device = lowering.device();
-    const int64_t tiles = tiles_of(m), work = tiles * (m.cols / 32) * divide_up(m.x_rows, 8);
+    const int64_t work = tiles_of_all(m) * (m.cols / 32) * divide_up(m.x_rows, 8);
     if (!device.is_cpu && work < kLeastPartWork * std::max(1u, device.compute_units)) {
         return false; // CPU drivers take it for little work, too, so that tests do
     }
     const PartTiles t = plan_parts(lowering, op, m);
-    const int64_t rows = divide_up(m.x_rows, 16) * 16;
-    return t.teams != 0 && divide_up(m.cols / 32, t.part) * rows * tiles * kRowsOfTile * 4 <= kMostSums;
+    return t.teams != 0 && part_sums_bytes(m, t.part, t.side) <= kMostSums;
 }
 
 void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const PartTiles t = plan_parts(lowering, op, m);
-    const Array sums = make_sums(lowering, m, t);
-    const Array squares = op.norm == 0 ? sums : lowering.scratch(DT_FLOAT32, {m.x_rows, m.cols / 32});
-    ProjectionParams p{};
-    (void)fill_groups(p, without_epilogue(op), m, kRowsOfTile); // starts are first tiles
+    const PartSums sums = make_part_sums(lowering, op, m, t.part, t.side);
     const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns);
     const ProjectionBindings bind{m, m.out(0)};
     const bool awaits = m.x.dtype == DT_FLOAT32 && m.x_rows <= kMostAwaitedRows;
-    lowering.dispatch(
-        spec::projection_parts{.threads = t.threads(),
-                               .y_dtype = m.out(0).dtype,
-                               .scales_dtype = m.scales(0).dtype,
-                               .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
-                               .group_shift = group_shift(op.group_size) - 5,
-                               .cols = uint32_t(m.cols),
-                               .sets = m.count,
-                               .part = t.part,
-                               .teams = t.teams,
-                               .turns = t.turns,
-                               .side = t.side,
-                               .bits = op.bits,
-                               .scale_words = scale_words(op, m),
-                               .norm = norm_constant(op, m),
-                               .x_dtype = m.x.dtype,
-                               .gain_dtype = gain_dtype(m),
-                               .overlap = 0},
-        {.x = bind.read(m.x, awaits),
-         .w0 = bind.w(0),
-         .scales0 = bind.scales(0),
-         .biases0 = bind.biases(0),
-         .y0 = {m.w(0), KPX_READ},
-         .w1 = bind.w(1),
-         .scales1 = bind.scales(1),
-         .biases1 = bind.biases(1),
-         .y1 = {m.w(0), KPX_READ},
-         .w2 = bind.w(2),
-         .scales2 = bind.scales(2),
-         .biases2 = bind.biases(2),
-         .y2 = {m.w(0), KPX_READ},
-         .part_sums = {sums, KPX_WRITE},
-         .gain = bind.read(m.gain),
-         .squares = {squares, KPX_WRITE}},
-        p, grid_1d(lowering.device(), groups * divide_up(m.cols / 32, t.part) * divide_up(m.x_rows, t.side)));
-    join_parts(lowering, op, m, p, t, sums, squares);
+    lowering.dispatch(spec::projection_parts{.threads = t.threads(),
+                                             .y_dtype = m.out(0).dtype,
+                                             .scales_dtype = m.scales(0).dtype,
+                                             .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
+                                             .group_shift = group_shift(op.group_size) - 5,
+                                             .cols = uint32_t(m.cols),
+                                             .sets = m.count,
+                                             .part = t.part,
+                                             .teams = t.teams,
+                                             .turns = t.turns,
+                                             .side = t.side,
+                                             .bits = op.bits,
+                                             .scale_words = scale_words(op, m),
+                                             .norm = norm_constant(op, m),
+                                             .x_dtype = m.x.dtype,
+                                             .gain_dtype = gain_dtype(m),
+                                             .overlap = 0},
+                      {.x = bind.read(m.x, awaits),
+                       .w0 = bind.w(0),
+                       .scales0 = bind.scales(0),
+                       .biases0 = bind.biases(0),
+                       .y0 = {m.w(0), KPX_READ},
+                       .w1 = bind.w(1),
+                       .scales1 = bind.scales(1),
+                       .biases1 = bind.biases(1),
+                       .y1 = {m.w(0), KPX_READ},
+                       .w2 = bind.w(2),
+                       .scales2 = bind.scales(2),
+                       .biases2 = bind.biases(2),
+                       .y2 = {m.w(0), KPX_READ},
+                       .part_sums = {sums.sums, KPX_WRITE},
+                       .gain = bind.read(m.gain),
+                       .squares = {sums.squares, KPX_WRITE}},
+                      sums.params, grid_1d(lowering.device(), groups * parts_and_blocks(m, t.part, t.side)));
+    join_parts(lowering, op, m, sums, t.lanes);
 }
 
 } // namespace kpx

@@ -14,8 +14,8 @@ constexpr uint32_t kInt8 = 3, kInt32 = 5;
 constexpr uint32_t kSubgroup = 3; // VkScope of both forms
 
 // Both forms' properties have the same members.
-template <typename P> bool serves(const P &p) {
-    return p.MSize == kSize && p.NSize == kSize && p.KSize == kSize && uint32_t(p.AType) == kFloat16 &&
+template <typename P> bool serves(const P &p, uint32_t columns = kSize) {
+    return p.MSize == kSize && p.NSize == columns && p.KSize == kSize && uint32_t(p.AType) == kFloat16 &&
            uint32_t(p.BType) == kFloat16 && uint32_t(p.CType) == kFloat32 && uint32_t(p.scope) == kSubgroup;
 }
 
@@ -58,13 +58,21 @@ static std::vector<PropertiesKHR> properties_khr(vk::PhysicalDevice device) {
     return properties_of<PropertiesKHR>(device, query, kCooperativeMatrixPropertiesKHR);
 }
 
-bool has_matrices_khr(vk::PhysicalDevice device) {
+static bool has_float_matrices_khr(vk::PhysicalDevice device, uint32_t columns) {
     for (const PropertiesKHR &p : properties_khr(device)) {
-        if (serves(p) && uint32_t(p.ResultType) == kFloat32 && p.saturatingAccumulation == VK_FALSE) {
+        if (serves(p, columns) && uint32_t(p.ResultType) == kFloat32 && p.saturatingAccumulation == VK_FALSE) {
             return true;
         }
     }
     return false;
+}
+
+bool has_matrices_khr(vk::PhysicalDevice device) {
+    return has_float_matrices_khr(device, kSize);
+}
+
+bool has_matrices_of_8_khr(vk::PhysicalDevice device) {
+    return has_float_matrices_khr(device, 8);
 }
 
 bool has_byte_matrices_khr(vk::PhysicalDevice device, uint32_t columns) {

@@ -55,6 +55,9 @@ inline VkPhysicalDeviceCooperativeMatrix2FeaturesNV no_matrix2_features() {
 // Whether the device, which has that form of the extension, lists the shape.
 bool has_matrices_nv(vk::PhysicalDevice device);
 bool has_matrices_khr(vk::PhysicalDevice device);
+// Products of 16 by 16 and 16 by 8 matrices of float16 with float32 sums.
+bool has_matrices_of_8_khr(vk::PhysicalDevice device);
+
 bool has_byte_matrices_khr(vk::PhysicalDevice device, uint32_t columns = 16); // or 8
 
 } // namespace kpx

@@ -11,6 +11,7 @@
 #include "runtime/coopmat.hpp"
 #include "runtime/descriptors.hpp"
 #include "runtime/device_list.hpp"
+#include "runtime/fragment_check.hpp"
 #include "runtime/kernels.hpp"
 #include "runtime/overlap_check.hpp"
 #include "runtime/sequences.hpp"
@@ -38,6 +39,7 @@ std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &o
     }
     std::shared_ptr<Device> device(new Device(chosen.handle, options));
     device->overlaps_ = options.overlaps != 0 && passes_overlap_check(*device);
+    device->traits_.fragments = options.batch_variant != 0 && passes_fragment_check(*device);
     return device;
 }
 
@@ -275,6 +277,7 @@ kpx_device_stats Device::stats() {
     out.pipelines_built = kernels_->pipelines_built();
     out.refusals = kernels_->refusals();
     out.overlaps = overlaps_;
+    out.batch_variant = traits_.fragments;
     out.allocations = allocations_;
     out.validation_messages = validation_messages();
     out.host_bytes = host_memory_->in_use();

@@ -186,24 +186,29 @@ TEST(a_projection_refuses_what_it_cannot_do) {
     REQUIRE_CODE(KPX_INVALID, run(x, {}, y, x.array)); // either a norm or SiLU
 }
 
-// Rows of x give the same bits together as each of them alone, in every form of the kernel; some of float32 have
-// infinities.
+// Rows of x give the same bits together as each of them alone, in every form of the kernel, or results within a bound
+// where a device was opened for that; some of float32 have infinities.
 struct Rows {
     int64_t rows, cols, out;
     uint32_t group, norm;
     uint32_t bits = 4;
     uint32_t mode = 0; // QUANTIZATION_*; of mxfp4, cols are a multiple of 128, and of nvfp4 of 64
     uint32_t dtype = DT_FLOAT32;
+    float bound = 0; // of the differences, as a part of the largest result
 };
-static bool same_results(const std::vector<float> &a, const std::vector<float> &b) {
-    const auto same = [](float x, float y) {
-        return memcmp(&x, &y, sizeof x) == 0 || (std::isnan(x) && std::isnan(y));
+static bool same_results(const std::vector<float> &a, const std::vector<float> &b, float bound) {
+    float most = 0;
+    for (float v : a) {
+        most = std::isfinite(v) ? std::max(most, std::abs(v)) : most;
+    }
+    const auto same = [&](float x, float y) {
+        return memcmp(&x, &y, sizeof x) == 0 || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= bound * most;
     };
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }
 
 static void check_rows(const Device &device, const Rows &c) {
-    const auto [rows, cols, out, group, norm, bits, mode, dtype] = c;
+    const auto [rows, cols, out, group, norm, bits, mode, dtype, bound] = c;
     Layer l(device, nullptr);
     const Tensor x = l.random(dtype, {rows, cols}, 1), residual = l.random(dtype, {rows, out}, 1);
     const Tensor gain = l.random(dtype, {cols}, 1);
@@ -257,8 +262,8 @@ static void check_rows(const Device &device, const Rows &c) {
         for (int64_t row = 0; row < rows; row++) {
             run(row_of(x, row), row_of(residual, row), row_of(alone, row), row_of(alone2, row));
         }
-        const bool same = same_results(l.read(together), l.read(alone)) &&
-                          (params.epilogue != 0 || same_results(l.read(together2), l.read(alone2)));
+        const bool same = same_results(l.read(together), l.read(alone), bound) &&
+                          (params.epilogue != 0 || same_results(l.read(together2), l.read(alone2), bound));
         if (!same) {
             throw Failure{std::to_string(rows) + " rows of " + std::to_string(cols) + " times " + std::to_string(out) +
                           (mode != 0 ? ", mode " + std::to_string(mode) : "") + ", " + std::to_string(bits) +
@@ -307,4 +312,39 @@ TEST(a_projection_takes_several_rows) {
             check_rows(device, c);
         }
     }
+}
+
+// By matrices made in registers, where the device passes their check: parts and chunks that are not whole, one to three
+// matrices of a last pair of tiles that begins among other rows, two blocks of rows and more, and each size of a group.
+TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
+    const auto fragments = [](bool asked) {
+        kpx_device_options options{};
+        options.batch_variant = asked;
+        options.disabled = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8";
+        return open_device(options);
+    };
+    CHECK(stats_of(fragments(false)).batch_variant == 0);
+    const Device device = fragments(true);
+    if (stats_of(device).batch_variant == 0) {
+        const bool has_matrices = variants_of(device, "fragment_check").front().state == KPX_VARIANT_USABLE;
+        kpx_device_info info{};
+        kpx_error err{};
+        REQUIRE_OK(kpx_device_describe(0, &info, &err));
+        CHECK(!has_matrices || strstr(info.name, "NVIDIA") == nullptr); // whose drivers have them in that form
+        return;
+    }
+    constexpr float kBound = 1e-6f, kBfloat16 = 1.0f / 256;
+    std::vector<Rows> cases{{33, 512, 400, 128, 0}, // at least as many as are taken however little there is to do
+                            {35, 352, 400, 32, 0},
+                            {37, 384, 1000, 64, 1},
+                            {40, 2560, 33, 128, 0},
+                            {64, 2560, 1000, 128, 1},
+                            {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16}};
+    for (Rows &c : cases) {
+        c.bound = c.dtype == DT_FLOAT32 ? kBound : kBfloat16;
+    }
+    for (const Rows &c : cases) {
+        check_rows(device, c);
+    }
+    CHECK(variants_of(device, "projection_fragments").front().calls == 3 * cases.size()); // each epilogue
 }

@@ -30,6 +30,7 @@ class RecordedLowering : public kpx::Lowering {
                              .subgroup_arithmetic = true,
                              .dot8 = true,
                              .byte_matrices_of_8 = true,
+                             .fragments = true,
                              .is_cpu = false,
                              .small_code = false,
                              .as_gpu = false};

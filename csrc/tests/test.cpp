@@ -222,6 +222,15 @@ kpx_device_stats stats_of(const Device &device) {
     return stats;
 }
 
+std::vector<kpx_variant> variants_of(const Device &device, const char *kernel) {
+    std::vector<kpx_variant> all(kpx_list_variants(device.get(), nullptr, 0)), out;
+    CHECK(kpx_list_variants(device.get(), all.data(), all.size()) == all.size());
+    std::copy_if(all.begin(), all.end(), std::back_inserter(out),
+                 [&](const kpx_variant &v) { return strcmp(v.kernel, kernel) == 0; });
+    CHECK(!out.empty());
+    return out;
+}
+
 uint32_t Random::next() {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return uint32_t(state >> 33);

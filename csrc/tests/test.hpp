@@ -120,6 +120,8 @@ kpx_region_stats stats_of(const Region &region);
 std::string describe(const Region &region);
 kpx_stream_stats stats_of(const Stream &stream);
 kpx_device_stats stats_of(const Device &device);
+// The variants of a kernel.
+std::vector<kpx_variant> variants_of(const Device &device, const char *kernel);
 
 // Deterministic numbers.
 struct Random {

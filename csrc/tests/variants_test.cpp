@@ -20,16 +20,6 @@ VkResult no_memory(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineC
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
 
-// The variants of a kernel.
-std::vector<kpx_variant> variants_of(const Device &device, const char *kernel) {
-    std::vector<kpx_variant> all(kpx_list_variants(device.get(), nullptr, 0)), out;
-    CHECK(kpx_list_variants(device.get(), all.data(), all.size()) == all.size());
-    std::copy_if(all.begin(), all.end(), std::back_inserter(out),
-                 [&](const kpx_variant &v) { return strcmp(v.kernel, kernel) == 0; });
-    CHECK(!out.empty());
-    return out;
-}
-
 size_t first_usable(const std::vector<kpx_variant> &variants) {
     const auto usable = [](const kpx_variant &v) { return v.state == KPX_VARIANT_USABLE; };
     return size_t(std::find_if(variants.begin(), variants.end(), usable) - variants.begin());

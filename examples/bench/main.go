@@ -44,6 +44,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if o.overlap {
 		opening = append(opening, kompute.WithOverlap())
 	}
+	if o.batchVariant {
+		opening = append(opening, kompute.WithoutBatchInvariance())
+	}
 	for _, spec := range strings.Split(o.device, ",") {
 		d, err := kompute.Open(spec, opening...)
 		if err != nil {

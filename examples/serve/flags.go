@@ -24,14 +24,14 @@ type options struct {
 	tlsCert, tlsKey string
 	logJSON         bool
 	// The model:
-	dir, name string
-	devices   []string
-	overlap   bool
-	noThink   bool
-	hosting   model.HostOptions
-	pooling   string
-	loading   model.Options
-	engine    engine.Config
+	dir, name             string
+	devices               []string
+	overlap, batchVariant bool
+	noThink               bool
+	hosting               model.HostOptions
+	pooling               string
+	loading               model.Options
+	engine                engine.Config
 	// Limits:
 	maxBody, maxPrompt int64 // bytes
 	maxTokens          int
@@ -59,6 +59,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 		return nil
 	})
 	fs.BoolVar(&o.overlap, "overlap", false, "on a GPU, begin the dispatches of a token before those that they wait for have ended")
+	fs.BoolVar(&o.batchVariant, "no-batch-invariance", false, "on a GPU, let the last bits of products depend on how many requests are in a step, where that is faster")
 	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that its requests continue")
 	fs.BoolVar(&o.hosting.OnCPU, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, unless a request says otherwise")

@@ -99,6 +99,9 @@ func (m *loaded) host(ctx context.Context, spec string, o *options, log *slog.Lo
 	if o.overlap {
 		opening = append(opening, kompute.WithOverlap())
 	}
+	if o.batchVariant {
+		opening = append(opening, kompute.WithoutBatchInvariance())
+	}
 	d, err := kompute.Open(spec, opening...)
 	if err != nil {
 		return err

@@ -22,4 +22,8 @@
 // request that came last gives up its own, waits, and is computed again later: no
 // accepted request fails for lack of memory. If a device is lost, the same happens to
 // all of its requests, which continue where they were once it is replaced.
+//
+// A request has the same tokens whatever else runs, unless the device was opened with
+// [kompute.WithoutBatchInvariance]: then the last bits of logits depend on how many requests
+// are in a step, and with them, now and then, a token.
 package engine

@@ -7,5 +7,9 @@ struct OverlapCheckParams {
     uint words;  // of the dispatch before
     uint rounds; // of waiting for one of them
 };
+// fragment_check
+struct FragmentCheckParams {
+    uint seed; // of the codes and digits of the first workgroup
+};
 
 #endif

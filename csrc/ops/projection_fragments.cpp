@@ -1,0 +1,118 @@
+#include "ops/projection_fragments.hpp"
+
+#include <algorithm>
+
+#include "ops/affine.hpp"
+#include "ops/projection_held.hpp"
+#include "ops/projection_join.hpp"
+#include "ops/projection_launch.hpp"
+
+namespace kpx {
+
+namespace {
+
+constexpr int64_t kLeastFragmentRows = 9; // of x: fewer are as fast by kernels that give them the bits of a row alone
+constexpr int64_t kLeastIdleRows = 33;    // of products of which a compute unit has little to do
+constexpr int64_t kMostFragmentSums = 256 << 20; // bytes of the sums of parts
+
+} // namespace
+
+uint32_t FragmentTiles::shared_bytes(uint32_t group_size) const {
+    const uint32_t chunks = kPart / kChunk, spans = chunks * std::max(1u, kChunk * 32 / group_size);
+    const uint32_t digits = kSide * kPart * 32 * 4, factors = spans * kSide * 8;
+    return digits + factors + teams * spans * kPairRows * 4;
+}
+
+// With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter.
+FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, int64_t others,
+                             const std::vector<int64_t> &tiles) {
+    constexpr uint64_t kResident = 2; // workgroups of a compute unit, by their registers
+    constexpr uint64_t kStep = 10, kTogether = 32, kFixed = 60, kFixedTogether = 8;
+    FragmentTiles t{.teams = FragmentTiles::kMostTeams, .turns = 0};
+    while (t.teams > 0 &&
+           (t.threads() > device.max_workgroup_invocations || t.shared_bytes(group_size) > device.max_shared_bytes)) {
+        t.teams--;
+    }
+    if (t.teams == 0) {
+        return t;
+    }
+    const uint64_t compute_units = std::max(1u, device.compute_units);
+    const uint64_t most = divide_up(*std::max_element(tiles.begin(), tiles.end()), t.teams * FragmentTiles::kTiles);
+    uint64_t least = UINT64_MAX;
+    for (uint64_t turns = most; turns > 0; turns--) {
+        const uint64_t workgroups = part_groups(tiles, t.teams * turns * FragmentTiles::kTiles) * uint64_t(others);
+        const uint64_t together = std::min(kResident, uint64_t(divide_up(workgroups, compute_units)));
+        const uint64_t steps = turns * (FragmentTiles::kPart / FragmentTiles::kChunk);
+        const uint64_t cost = divide_up(workgroups, compute_units * together) *
+                              (kFixed + kFixedTogether * together + steps * (kStep + kTogether * together));
+        if (cost < least) {
+            least = cost;
+            t.turns = uint32_t(turns);
+        }
+    }
+    return t;
+}
+
+static FragmentTiles fragments_for(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const int64_t others = parts_and_blocks(m, FragmentTiles::kPart, FragmentTiles::kSide);
+    return plan_fragments(lowering.device(), op.group_size, others, tiles_of_each(m));
+}
+
+bool takes_fragments(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const DeviceTraits &device = lowering.device();
+    const bool narrow_scales = m.scales(0).element_size() == 2 && m.biases(0).element_size() == 2;
+    if (!device.fragments || m.x_rows < kLeastFragmentRows || op.bits != 4 || op.group_size < 32 || !narrow_scales ||
+        !lowering.has_kernel(spec::projection_fragments::kKernel) ||
+        !lowering.has_kernel(spec::projection_join::kKernel)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < m.count; i++) {
+        if (m.w(i).dim(0) < FragmentTiles::kPairRows) {
+            return false;
+        }
+    }
+    return (m.x_rows >= kLeastIdleRows || !has_little_work(device, op, m)) &&
+           fragments_for(lowering, op, m).teams != 0 &&
+           part_sums_bytes(m, FragmentTiles::kPart, FragmentTiles::kSide) <= kMostFragmentSums;
+}
+
+void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    constexpr uint32_t kPart = FragmentTiles::kPart, kSide = FragmentTiles::kSide;
+    const FragmentTiles t = fragments_for(lowering, op, m);
+    const PartSums sums = make_part_sums(lowering, op, m, kPart, kSide);
+    const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns * FragmentTiles::kTiles);
+    const ProjectionBindings bind{m, m.out(0)};
+    lowering.dispatch(spec::projection_fragments{.threads = t.threads(),
+                                                 .y_dtype = m.out(0).dtype,
+                                                 .scales_dtype = m.scales(0).dtype,
+                                                 .biases_dtype = m.biases(0).dtype,
+                                                 .group_shift = group_shift(op.group_size) - 5,
+                                                 .cols = uint32_t(m.cols),
+                                                 .sets = m.count,
+                                                 .part = kPart,
+                                                 .teams = t.teams,
+                                                 .turns = t.turns,
+                                                 .norm = norm_constant(op, m),
+                                                 .x_dtype = m.x.dtype,
+                                                 .gain_dtype = gain_dtype(m)},
+                      {.x = bind.read(m.x),
+                       .w0 = bind.w(0),
+                       .scales0 = bind.scales(0),
+                       .biases0 = bind.biases(0),
+                       .y0 = {m.w(0), KPX_READ},
+                       .w1 = bind.w(1),
+                       .scales1 = bind.scales(1),
+                       .biases1 = bind.biases(1),
+                       .y1 = {m.w(0), KPX_READ},
+                       .w2 = bind.w(2),
+                       .scales2 = bind.scales(2),
+                       .biases2 = bind.biases(2),
+                       .y2 = {m.w(0), KPX_READ},
+                       .part_sums = {sums.sums, KPX_WRITE},
+                       .gain = bind.read(m.gain),
+                       .squares = {sums.squares, KPX_WRITE}},
+                      sums.params, grid_1d(lowering.device(), groups * parts_and_blocks(m, kPart, kSide)));
+    join_parts(lowering, op, m, sums, 2 * kPart);
+}
+
+} // namespace kpx

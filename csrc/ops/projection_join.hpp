@@ -1,0 +1,39 @@
+// Projections of several rows whose columns are divided among workgroups: the sums of parts, which projection_parts or
+// projection_fragments makes, and projection_join adds up.
+#pragma once
+
+#include "ops/projection_operands.hpp"
+
+namespace kpx {
+
+// Rows of a matrix for which a kernel makes sums together.
+constexpr uint32_t kTileOfSums = 16;
+
+// The tiles of each matrix, and of all.
+std::vector<int64_t> tiles_of_each(const ProjectionOperands &m);
+int64_t tiles_of_all(const ProjectionOperands &m);
+
+// Workgroups for a part of the columns, if each has up to `most` tiles of one matrix.
+int64_t part_groups(const std::vector<int64_t> &tiles, int64_t most);
+
+// Workgroups for one of those: parts of so many units of 32 columns, and blocks of so many rows of x.
+inline int64_t parts_and_blocks(const ProjectionOperands &m, uint32_t part, uint32_t side) {
+    return int64_t(divide_up(m.cols / 32, part)) * divide_up(m.x_rows, side);
+}
+
+struct PartSums {
+    uint32_t part, side;
+    Array sums;
+    Array squares;           // of units of x, for a norm; else the sums
+    ProjectionParams params; // of both kernels: its starts are first tiles
+};
+
+int64_t part_sums_bytes(const ProjectionOperands &m, uint32_t part, uint32_t side);
+PartSums make_part_sums(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t part,
+                        uint32_t side);
+
+// lanes: units of a slice, one or two parts.
+void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const PartSums &sums,
+                uint32_t lanes);
+
+} // namespace kpx

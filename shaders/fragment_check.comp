@@ -1,0 +1,49 @@
+// Finds out whether the elements of matrices are where fragments.glsl puts them, and whether products of codes of 4 bits
+// with digits of x (projection_fragments.comp) are summed exactly: a code c is the subnormal number c * 2^-24, digits
+// are integers of up to 2048. Each workgroup is a subgroup, and counts the sums of 128 products that differ from those of integers. No op
+// runs it.
+//
+// variants: narrow_subgroup_khr
+// requires: float16
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+#include "fragments.glsl"
+#include "types.h"
+
+layout(local_size_x_id = 0) in; // 32
+layout(set = 0, binding = 0) buffer Failures { uint failures[]; };
+layout(push_constant) uniform Push { FragmentCheckParams p; };
+
+uint code(uint row, uint k) { return (row * 7 + k * 3 + p.seed + gl_WorkGroupID.x) % 16; }
+int digit(uint k, uint column) { return int((k * 1031 + column * 977 + p.seed + gl_WorkGroupID.x * 13) % 4097) - 2048; }
+
+// Two codes or digits of neighbouring columns or rows.
+uint two_codes(uint row, uint k) { return code(row, k) | code(row, k + 1) << 16; }
+uint two_digits(uint k, uint column) {
+    return packFloat2x16(f16vec2(vec2(float(digit(k, column)), float(digit(k + 1, column)))));
+}
+
+void main() {
+    uint g = gl_SubgroupInvocationID / 4, t = gl_SubgroupInvocationID % 4;
+    SUMS sums = SUMS(0.0);
+    for (uint from = 0; from < 128; from += 16) {
+        WEIGHTS w;
+        DIGITS x;
+        uint k = from + 2 * t;
+        set_weights(w, two_codes(g, k), two_codes(g, k + 8), two_codes(g + 8, k), two_codes(g + 8, k + 8));
+        set_digits(x, uvec2(two_digits(k, g), two_digits(k + 8, g)));
+        sums = coopMatMulAdd(w, x, sums);
+    }
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        uint row = g + i / 2 * 8, column = 2 * t + i % 2;
+        int sum = 0;
+        for (uint k = 0; k < 128; k++) {
+            sum += int(code(row, k)) * digit(k, column);
+        }
+        if (sums[i] * 16777216.0 != float(sum)) {
+            atomicAdd(failures[0], 1);
+        }
+    }
+}

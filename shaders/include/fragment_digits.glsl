@@ -1,0 +1,121 @@
+// The digits of x of projection_fragments, in the order in which lanes take them, and what they are multiplied by.
+//
+// Before the include: what the kernel declares of its parts and of shared memory. Four neighbouring lanes of a matrix
+// take 16 columns of a step. A lane's word of codes has 8 neighbouring columns: masked and shifted, codes 0 and 4, 1 and
+// 5, 2 and 6, and 3 and 7 become pairs. Those of the odd ones are 16 times too large, so their digits are divided by 16.
+#ifndef FRAGMENT_DIGITS_GLSL
+#define FRAGMENT_DIGITS_GLSL
+
+const float HIGH_DIGIT = 2048.0;
+const uint SPAN_THREADS = 16 / SPANS; // neighbours that make the digits of a span of a row
+const uint EIGHTS = PART * SIDE * 4, PASSES = (EIGHTS + THREADS - 1) / THREADS;
+vec4 x_low, x_high, gain_low, gain_high; // under way
+
+// The high digits of a step, then the low ones. The order of lanes differs, so that threads that store those of different
+// words use different banks of shared memory.
+uint digits_at(uint b, uint chunk, uint step_, uint lane) {
+    return ((b * RUN + chunk) * STEPS + step_) * 32 + (lane ^ (step_ / 2 * 2));
+}
+
+// Multiple and sum of two neighbouring rows of x.
+uint factors_at(uint span, uint row) { return FACTORS_FROM + (span * SIDE + row) / 2; }
+
+// Which eight columns a thread has: a row's follow each other. Threads beyond the last repeat its work.
+uint eight_of(uint pass) {
+    uint thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+    return min((pass * THREADS + thread) / 16, EIGHTS / 16 - 1) * 16 + thread % 16;
+}
+
+uint row_of(uint eight) { return eight / (PART * 4); }
+uint unit_of(uint eight) { return eight / 4 % PART; }
+
+// In place of rows beyond the last, the last is repeated, and so are units, which make_eight replaces by zeros.
+void load_eight(uint pass) {
+    uint eight = eight_of(pass), row = min(block * SIDE + row_of(eight), p.x_rows - 1);
+    uint column = min(part * PART + unit_of(eight), UNITS - 1) * 32 + eight % 4 * 8;
+    if (NORM == 2) {
+        gain_low = gain_quad(p.gain_offset + column);
+        gain_high = gain_quad(p.gain_offset + column + 4);
+    }
+    x_low = x_quad(p.x_offset + row * COLS + column);
+    x_high = x_quad(p.x_offset + row * COLS + column + 4);
+}
+
+const float ROUND = 12582912.0; // 1.5 * 2^23: added to a number of at most 2^22, it rounds it
+
+vec4 rounded(vec4 v, float up) {
+    precise vec4 n = fma(v, vec4(up), vec4(ROUND)) - ROUND;
+    return n;
+}
+
+// The high and the low digits of two integers, times a factor.
+uvec2 digits_of(float a, float b, float by) {
+    vec2 n = vec2(a, b);
+    precise vec2 high = fma(n, vec2(1.0 / HIGH_DIGIT), vec2(ROUND)) - ROUND;
+    precise vec2 low = fma(high, vec2(-HIGH_DIGIT), n);
+    return uvec2(packFloat2x16(f16vec2(high * by)), packFloat2x16(f16vec2(low * by)));
+}
+
+// With infinities or NaNs, the multiple is infinite, so no sum is finite, and projection_join computes it anew.
+void store_factors(uint eight, uint exponent, float sum) {
+    uint at = factors_at(eight / SPAN_THREADS % (RUN * SPANS), row_of(eight)), column = row_of(eight) % 2 * 2;
+    // The integers are multiples of 2^(exponent - 127 - 21), and codes of 2^-24.
+    work[at][column] = (exponent == 255 ? exponent : min(exponent + 3, 255u)) << 23;
+    work[at][column + 1] = floatBitsToUint(sum);
+}
+
+void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
+    uint eight = eight_of(pass), row = row_of(eight), unit = unit_of(eight);
+    float square = squares_of_eight(a, b);
+    if (NORM == 2) {
+        a = gained(a, by_a);
+        b = gained(b, by_b);
+    }
+    if (!EVEN && part * PART + unit >= UNITS) {
+        a = vec4(0.0);
+        b = vec4(0.0);
+    }
+    uvec4 magnitudes = max(floatBitsToUint(a) & 0x7fffffffu, floatBitsToUint(b) & 0x7fffffffu);
+    uint largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
+    float sum = sum_of_eight(a, b);
+    [[unroll]] for (uint bit = 1; bit < SPAN_THREADS; bit *= 2) {
+        largest = max(largest, subgroupShuffleXor(largest, bit));
+        sum += subgroupShuffleXor(sum, bit);
+    }
+    [[unroll]] for (uint bit = 1; bit < 4; bit *= 2) { // of a unit, which projection_join expects
+        square += subgroupShuffleXor(square, bit);
+    }
+    uint exponent = max(largest >> 23, 22u);
+    float up = uintBitsToFloat((275u - exponent) << 23); // 2^21 over the largest one's power of two
+    a = rounded(a, up);
+    b = rounded(b, up);
+    uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, 1.0), digits_of(a.y, b.y, 1.0 / 16.0), digits_of(a.z, b.z, 1.0),
+                              digits_of(a.w, b.w, 1.0 / 16.0));
+    uint number = eight % 16; // within the chunk
+    uint word = number / (4 * WORDS) * WORDS + number % WORDS, lane = row % 8 * 4 + number / WORDS % 4;
+    [[unroll]] for (uint i = 0; i < 2; i++) {
+        work[digits_at(row / 8, unit / CHUNK, 2 * word + i, lane)] =
+            uvec4(pairs[2 * i].x, pairs[2 * i + 1].x, pairs[2 * i].y, pairs[2 * i + 1].y);
+    }
+    if (eight % SPAN_THREADS == 0) {
+        store_factors(eight, exponent, sum);
+    }
+    uint x_row = block * SIDE + row, x_unit = part * PART + unit;
+    if (NORM != 0 && eight % 4 == 0 && first_of_part && x_row < p.x_rows && x_unit < UNITS) {
+        squares[x_row * UNITS + x_unit] = square;
+    }
+}
+
+// Not unrolled: code that runs for the first time waits until it is fetched, so there should be little of it.
+void make_digits() {
+    uint passes = HIDDEN(PASSES, p.x_rows);
+    [[dont_unroll]] for (uint pass = 0; pass < passes; pass++) {
+        vec4 low = x_low, high = x_high, by_low = gain_low, by_high = gain_high;
+        if (pass + 1 < passes) {
+            load_eight(pass + 1);
+        }
+        make_eight(pass, low, high, by_low, by_high);
+    }
+}
+
+#endif

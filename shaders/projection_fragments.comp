@@ -1,0 +1,264 @@
+// Products of more than 8 rows of x with affine codes of 4 bits: the columns are divided among workgroups as in
+// projection_parts, and projection_join finishes them, but lanes make matrices of float16 in their registers
+// (fragments.glsl), so codes take no detour through shared memory.
+//
+// A span is a chunk of 128 columns, or a group of fewer columns with one scale. The span's x are integers of at most 2^22
+// times one power of two, and an integer is 2048 times a high digit plus a low one, which float16 holds. A code c
+// becomes the subnormal number c * 2^-24, which takes a mask and no arithmetic. Tensor cores add up their products
+// without rounding, and scale and bias come in once for a span. In projection_parts they do for each 32 columns, and x
+// has a power of two for each of these. So rows have other last bits than there: WithoutBatchInvariance.
+//
+// variants: narrow_subgroup_khr
+// requires: float16
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_control_flow_attributes : require
+
+layout(local_size_x_id = 0) in; // TEAMS * 32
+
+#include "quads.glsl"
+#include "math.glsl"
+#include "projection_sums.glsl"
+#include "fragments.glsl"
+#include "hidden.glsl"
+#extension GL_KHR_shader_subgroup_shuffle : require
+
+layout(constant_id = 1) const uint y_DT = DT_FLOAT32;
+layout(constant_id = 2) const uint scales_DT = DT_FLOAT32;
+layout(constant_id = 3) const uint biases_DT = DT_FLOAT32;
+layout(constant_id = 4) const uint GROUP_SHIFT = 1; // log2 of the units of a group
+layout(constant_id = 5) const uint COLS = 1024;     // of x, a multiple of 32
+layout(constant_id = 6) const uint SETS = 1;        // matrices, of at least PAIR_ROWS rows each
+layout(constant_id = 7) const uint PART = 16;       // units of a part, a multiple of CHUNK
+layout(constant_id = 8) const uint TEAMS = 8;
+layout(constant_id = 9) const uint TURNS = 1; // pairs of tiles of a team
+
+
+layout(constant_id = 10) const uint NORM = 0; // 1: without gain, 2: with
+
+TENSOR_IN(0, x, 11)
+QUADS_IN(0, x)
+layout(set = 0, binding = 13) writeonly buffer PartSums { float part_sums[]; }; // by part, block, row of x and tile
+TENSOR_IN(14, gain, 12)
+QUADS_IN(14, gain)
+layout(set = 0, binding = 15) writeonly buffer Squares { float squares[]; }; // of each unit of a row of x, for a norm
+
+layout(push_constant) uniform Push { ProjectionParams p; };
+
+const uint BITS = 4, UNIT_SCALES = 1, SMALL_SHIFT = 5;
+const uint UNITS = COLS / 32;
+const uint CHUNK = 4;          // units
+const uint RUN = PART / CHUNK; // chunks of a part
+const uint PARTS = (UNITS + PART - 1) / PART;
+const bool EVEN = UNITS % PART == 0;
+const uint THREADS = TEAMS * 32;
+const uint SIDE = 16, BLOCKS = SIDE / 8;                      // rows of x, and of them matrices
+const uint TILES = 2, PAIR_ROWS = 16 * TILES;                 // that a team has at a time
+const uint SPANS = GROUP_SHIFT >= 2 ? 1 : CHUNK >> GROUP_SHIFT; // of a chunk
+const uint WORDS = CHUNK / SPANS;                             // neighbouring words of codes that a lane loads
+const uint LAST_GROUP = (UNITS - 1) >> GROUP_SHIFT;           // of a row of w
+
+#include "code_bytes.glsl"
+#include "projection_matrices.glsl"
+
+// The digits of x, by block, chunk, step of 16 columns and lane; then for each span and row of x its multiple and sum.
+const uint STEPS = 8; // of a chunk: two for each word
+const uint FACTORS_FROM = BLOCKS * RUN * STEPS * 32;
+shared uvec4 work[FACTORS_FROM + RUN * SPANS * SIDE / 2];
+shared uint row_scales[TEAMS * RUN * SPANS * 32]; // scale and bias, 16 bits each, by team, span and row of w
+
+uint team() { return gl_SubgroupID; }
+uint lane() { return gl_SubgroupInvocationID; }
+
+void team_barrier() {
+    subgroupMemoryBarrierShared();
+    subgroupBarrier();
+}
+
+uint block, blocks, part;
+uint set_of_group;  // the workgroup's matrix
+bool first_of_part; // whether the workgroup has the first tiles
+uint first_pair;    // of the team's tiles, among those of the matrix
+
+uint tiles_in(uint set) { return (p.sets[set].n + 15) / 16; }
+
+// The first tile of a matrix, among those of all.
+uint tiles_before(uint set) { return set == 0 ? 0 : p.starts[set - 1]; }
+
+void locate() {
+    blocks = (p.x_rows + SIDE - 1) / SIDE;
+    block = workgroup_index() % blocks; // workgroups with the same codes are neighbours
+    part = workgroup_index() / blocks % PARTS;
+    uint group = workgroup_index() / blocks / PARTS;
+    first_of_part = group == 0;
+    set_of_group = 0;
+    [[unroll]] for (uint i = 0; i + 1 < SETS; i++) {
+        uint groups = (tiles_in(i) + TEAMS * TURNS * TILES - 1) / (TEAMS * TURNS * TILES);
+        if (set_of_group == i && group >= groups) {
+            group -= groups;
+            set_of_group++;
+        }
+    }
+    first_pair = group * TEAMS * TURNS + team();
+}
+
+#include "fragment_digits.glsl"
+
+uvec4 words[2 * TILES]; // codes under way: of rows 0 to 7 of the first tile, 8 to 15, and those of the second
+uint scale_bits[RUN * SPANS], bias_bits[RUN * SPANS];
+
+// Of columns that do not exist, the last ones are read; digits are zero there.
+uint within(uint i, uint last) { return EVEN ? i : min(i, last); }
+
+// Start the loads of the codes of a chunk, and of the scales and biases of a part, of which each lane has those of a row.
+#define FETCHES(i) \
+    void fetch_codes##i(uint first, uint chunk) { \
+        uint t = lane() % 4, from = p.sets[i].w_offset + (first + lane() / 4) * p.sets[i].w_stride; \
+        [[unroll]] for (uint k = 0; k < 2 * TILES; k++) { \
+            uint at = from + k * 8 * p.sets[i].w_stride; \
+            if (WORDS == 4) { \
+                words[k] = w##i.data[at / 4 + within(chunk * 4 + t, UNITS - 1)]; \
+            } else if (WORDS == 2) { \
+                words[k].xy = w##i##_2.data[at / 2 + within(chunk * 8 + t, UNITS * 2 - 1)]; \
+                words[k].zw = w##i##_2.data[at / 2 + within(chunk * 8 + 4 + t, UNITS * 2 - 1)]; \
+            } else { \
+                [[unroll]] for (uint j = 0; j < 4; j++) { \
+                    words[k][j] = w##i##_1.data[at + within(chunk * 16 + 4 * j + t, UNITS * 4 - 1)]; \
+                } \
+            } \
+        } \
+    } \
+    void fetch_scales##i(uint first) { \
+        uint scale_at = p.sets[i].s_offset + (first + lane()) * p.sets[i].s_stride; \
+        uint bias_at = p.sets[i].b_offset + (first + lane()) * p.sets[i].b_stride; \
+        [[unroll]] for (uint span = 0; span < RUN * SPANS; span++) { \
+            uint number = within((part * PART + span * WORDS) >> GROUP_SHIFT, LAST_GROUP); \
+            scale_bits[span] = scales##i##_loose_bits(scale_at + number); \
+            bias_bits[span] = biases##i##_loose_bits(bias_at + number); \
+        } \
+    }
+
+FETCHES(0)
+FETCHES(1)
+FETCHES(2)
+
+void store_scales() {
+    team_barrier();
+    [[unroll]] for (uint span = 0; span < RUN * SPANS; span++) {
+        uint at = (team() * RUN * SPANS + span) * 32 + lane();
+        row_scales[at] = (scale_bits[span] & 0xffffu) | (bias_bits[span] << 16);
+    }
+    team_barrier();
+}
+
+// The scale and the bias of a row of the team's tiles.
+vec2 scale_of(uint span, uint row) {
+    uint bits = row_scales[(team() * RUN * SPANS + span) * 32 + row];
+    return vec2(bits_to_float(bits, scales_DT), bits_to_float(bits >> 16, biases_DT)); // which ignores those above 16
+}
+
+SUMS totals[TILES * BLOCKS];
+
+void clear_totals() {
+    [[unroll]] for (uint i = 0; i < TILES * BLOCKS; i++) {
+        totals[i] = SUMS(0.0);
+    }
+}
+
+// Adds the products of a span to totals.
+void add_span(uint chunk, uint span, uvec4 codes[2 * TILES]) {
+    SUMS high_sums[TILES * BLOCKS], low_sums[TILES * BLOCKS];
+    [[unroll]] for (uint i = 0; i < TILES * BLOCKS; i++) {
+        high_sums[i] = SUMS(0.0);
+        low_sums[i] = SUMS(0.0);
+    }
+    [[unroll]] for (uint i = 0; i < 2 * WORDS; i++) {
+        uint word = span * WORDS + i / 2, shift = i % 2 * 8;
+        WEIGHTS w[TILES];
+        [[unroll]] for (uint t = 0; t < TILES; t++) {
+            uint upper = codes[2 * t][word] >> shift, lower = codes[2 * t + 1][word] >> shift;
+            set_weights(w[t], upper & 0x000f000fu, upper & 0x00f000f0u, lower & 0x000f000fu, lower & 0x00f000f0u);
+        }
+        [[unroll]] for (uint b = 0; b < BLOCKS; b++) {
+            uvec4 digits = work[digits_at(b, chunk, 2 * word + i % 2, lane())];
+            DIGITS high, low;
+            set_digits(high, digits.xy);
+            set_digits(low, digits.zw);
+            [[unroll]] for (uint t = 0; t < TILES; t++) {
+                high_sums[t * BLOCKS + b] = coopMatMulAdd(w[t], high, high_sums[t * BLOCKS + b]);
+                low_sums[t * BLOCKS + b] = coopMatMulAdd(w[t], low, low_sums[t * BLOCKS + b]);
+            }
+        }
+    }
+    vec2 by[2 * TILES]; // scales and biases of the lane's rows
+    [[unroll]] for (uint k = 0; k < 2 * TILES; k++) {
+        by[k] = scale_of(chunk * SPANS + span, 8 * k + lane() / 4);
+    }
+    [[unroll]] for (uint b = 0; b < BLOCKS; b++) {
+        vec4 of_x = uintBitsToFloat(work[factors_at(chunk * SPANS + span, b * 8 + lane() % 4 * 2)]);
+        [[unroll]] for (uint t = 0; t < TILES; t++) {
+            [[unroll]] for (uint i = 0; i < 4; i++) {
+                uint at = t * BLOCKS + b, k = 2 * t + i / 2, column = i % 2 * 2;
+                float products = fma(high_sums[at][i], HIGH_DIGIT, low_sums[at][i]) * of_x[column];
+                totals[at][i] = fma(by[k].x, products, fma(by[k].y, of_x[column + 1], totals[at][i]));
+            }
+        }
+    }
+}
+
+// Rows of x beyond the last have a place as well.
+void store_sums(uint first) {
+    uint pitch = (tiles_before(SETS - 1) + tiles_in(SETS - 1)) * 16;
+    uint at = (part * blocks + block) * SIDE * pitch + tiles_before(set_of_group) * 16 + first;
+    [[unroll]] for (uint t = 0; t < TILES; t++) {
+        [[unroll]] for (uint b = 0; b < BLOCKS; b++) {
+            coopMatStore(totals[t * BLOCKS + b], part_sums, at + b * 8 * pitch + t * 16, pitch,
+                         gl_CooperativeMatrixLayoutColumnMajor);
+        }
+    }
+}
+
+// The first row of w of a step. There is always a whole pair of tiles from there on: the last one begins among the rows
+// of the one before, and is repeated in place of those beyond; its sums are the same, and stored in the same place.
+#define FIRST_ROW(i, step_) min((first_pair + (step_) / RUN * TEAMS) * PAIR_ROWS, p.sets[i].n - PAIR_ROWS)
+#define CHUNK_OF(step_) (part * RUN + (step_) % RUN)
+
+// The team's tiles of one matrix, a chunk in a step. There is a copy for each matrix, as in projection_parts.
+#define GO_THROUGH_TILES(i) \
+    uint steps = HIDDEN(TURNS * RUN, p.x_rows); \
+    if (steps > 0) { /* without the branch, drivers move these loads to where they are needed */ \
+        fetch_codes##i(FIRST_ROW(i, 0), CHUNK_OF(0)); \
+        fetch_scales##i(FIRST_ROW(i, 0)); \
+        load_eight(0); \
+    } \
+    make_digits(); \
+    barrier(); \
+    clear_totals(); \
+    [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) { \
+        if (step_ % RUN == 0) { \
+            store_scales(); \
+            fetch_scales##i(FIRST_ROW(i, step_ + RUN)); \
+        } \
+        uvec4 codes[2 * TILES] = words; \
+        if (step_ + 1 < steps) { \
+            fetch_codes##i(FIRST_ROW(i, step_ + 1), CHUNK_OF(step_ + 1)); \
+        } \
+        [[unroll]] for (uint span = 0; span < SPANS; span++) { \
+            add_span(step_ % RUN, span, codes); \
+        } \
+        if (step_ % RUN + 1 == RUN) { \
+            store_sums(FIRST_ROW(i, step_)); \
+            clear_totals(); \
+        } \
+    }
+
+void main() {
+    locate();
+    if (SETS == 1 || set_of_group == 0) {
+        GO_THROUGH_TILES(0)
+    } else if (SETS == 2 || set_of_group == 1) {
+        GO_THROUGH_TILES(1)
+    } else {
+        GO_THROUGH_TILES(2)
+    }
+}
