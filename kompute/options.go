@@ -90,10 +90,10 @@ func WithOverlap() Option {
 // WithoutBatchInvariance lets products of several rows with quantized weights be computed
 // by kernels for which the last bits of a row's result depend on how many rows there are.
 // Without it a row has the same bits alone and among up to 64 others, so a request to an
-// engine has the same tokens whatever else runs. With it, an engine makes 20 to 40 % more
-// tokens of Qwen3's 4B and 8B shapes with 16 to 64 clients on an H200. Results are as
-// accurate: x has 22 bits beside the largest of up to 128 columns instead of 32, and their
-// products are summed without rounding.
+// engine has the same tokens whatever else runs. With it, an engine makes 19 to 36 % more
+// tokens of Qwen3's 4B shape with 16 to 64 clients on an H200. Results are about as
+// accurate: the integers that x is rounded to have one scale for up to 128 columns instead of
+// 32, and their products are summed exactly.
 //
 // It takes tensor cores in a form that Vulkan does not promise, so Open tries it out: on a
 // device that fails, such as a CPU driver, rows keep their bits, [DeviceStats].BatchVariant
