@@ -22,8 +22,7 @@ type DeviceStats struct {
 	RefusedKernels map[string]string
 	// Overlap reports whether dispatches of a region may overlap: see WithOverlap.
 	Overlap bool
-	// BatchVariant reports whether the last bits of a row may depend on how many rows there are: see
-	// WithoutBatchInvariance.
+	// BatchVariant reports whether WithoutBatchInvariance was asked for and works on this device.
 	BatchVariant bool
 	// Hang names the work that did not end, if the device counts as lost because of it: see WithHangLimit.
 	Hang               string

@@ -46,7 +46,7 @@ func newVulkanDevice(info DeviceInfo, n native, o options) (*Device, error) {
 		d.Logger().Warn("dispatches cannot overlap on this device: barriers stay", slog.String("device", info.Name))
 	}
 	if o.batchVariant && !d.Stats().BatchVariant {
-		d.Logger().Warn("this device has no kernels without batch invariance", slog.String("device", info.Name))
+		d.Logger().Warn("products without batch invariance do not work on this device: rows keep their bits", slog.String("device", info.Name))
 	}
 	return d, nil
 }

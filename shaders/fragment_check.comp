@@ -1,7 +1,7 @@
 // Finds out whether the elements of matrices are where fragments.glsl puts them, and whether products of codes of 4 bits
-// with digits of x (projection_fragments.comp) are summed exactly: a code c is the subnormal number c * 2^-24, digits
-// are integers of up to 2048. Each workgroup is a subgroup, and counts the sums of 128 products that differ from those of integers. No op
-// runs it.
+// with digits of x (fragment_digits.glsl) are summed exactly, in the two forms that projection_fragments has: codes are
+// subnormal numbers, c * 2^-24 or 16 times that, and digits of up to 2048 are 8 or half of that. Each workgroup is a
+// subgroup, and counts the sums of 128 products that differ from those of integers. No op runs it.
 //
 // variants: narrow_subgroup_khr
 // requires: float16
@@ -16,13 +16,24 @@ layout(local_size_x_id = 0) in; // 32
 layout(set = 0, binding = 0) buffer Failures { uint failures[]; };
 layout(push_constant) uniform Push { FragmentCheckParams p; };
 
-uint code(uint row, uint k) { return (row * 7 + k * 3 + p.seed + gl_WorkGroupID.x) % 16; }
-int digit(uint k, uint column) { return int((k * 1031 + column * 977 + p.seed + gl_WorkGroupID.x * 13) % 4097) - 2048; }
+// The last workgroups have large codes and digits of one sign, so that sums are large as well.
+bool is_large() { return gl_WorkGroupID.x >= p.mixed; }
+
+uint code(uint row, uint k) {
+    uint mixed = (row * 7 + k * 3 + gl_WorkGroupID.x) % 16, large = 15 - (row + k + gl_WorkGroupID.x) % 2;
+    return is_large() ? large : mixed;
+}
+
+int digit(uint k, uint column) {
+    int mixed = int((k * 1031 + column * 977 + gl_WorkGroupID.x * 13) % 4097) - 2048;
+    int large = 2048 - int((k * 5 + column * 3) % 2);
+    return !is_large() ? mixed : gl_WorkGroupID.x % 2 == 0 ? large : -large;
+}
 
 // Two codes or digits of neighbouring columns or rows.
 uint two_codes(uint row, uint k) { return code(row, k) | code(row, k + 1) << 16; }
-uint two_digits(uint k, uint column) {
-    return packFloat2x16(f16vec2(vec2(float(digit(k, column)), float(digit(k + 1, column)))));
+uint two_digits(uint k, uint column, float by) {
+    return packFloat2x16(f16vec2(vec2(float(digit(k, column)), float(digit(k + 1, column))) * by));
 }
 
 void main() {
@@ -32,8 +43,8 @@ void main() {
         WEIGHTS w;
         DIGITS x;
         uint k = from + 2 * t;
-        set_weights(w, two_codes(g, k), two_codes(g, k + 8), two_codes(g + 8, k), two_codes(g + 8, k + 8));
-        set_digits(x, uvec2(two_digits(k, g), two_digits(k + 8, g)));
+        set_weights(w, two_codes(g, k), two_codes(g, k + 8) << 4, two_codes(g + 8, k), two_codes(g + 8, k + 8) << 4);
+        set_digits(x, uvec2(two_digits(k, g, 8.0), two_digits(k + 8, g, 0.5)));
         sums = coopMatMulAdd(w, x, sums);
     }
     [[unroll]] for (uint i = 0; i < 4; i++) {
@@ -42,7 +53,7 @@ void main() {
         for (uint k = 0; k < 128; k++) {
             sum += int(code(row, k)) * digit(k, column);
         }
-        if (sums[i] * 16777216.0 != float(sum)) {
+        if (sums[i] * 2097152.0 != float(sum)) { // 2^24 / 8
             atomicAdd(failures[0], 1);
         }
     }

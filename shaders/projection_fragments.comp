@@ -33,7 +33,6 @@ layout(constant_id = 7) const uint PART = 16;       // units of a part, a multip
 layout(constant_id = 8) const uint TEAMS = 8;
 layout(constant_id = 9) const uint TURNS = 1; // pairs of tiles of a team
 
-
 layout(constant_id = 10) const uint NORM = 0; // 1: without gain, 2: with
 
 TENSOR_IN(0, x, 11)
@@ -75,33 +74,7 @@ void team_barrier() {
     subgroupBarrier();
 }
 
-uint block, blocks, part;
-uint set_of_group;  // the workgroup's matrix
-bool first_of_part; // whether the workgroup has the first tiles
-uint first_pair;    // of the team's tiles, among those of the matrix
-
-uint tiles_in(uint set) { return (p.sets[set].n + 15) / 16; }
-
-// The first tile of a matrix, among those of all.
-uint tiles_before(uint set) { return set == 0 ? 0 : p.starts[set - 1]; }
-
-void locate() {
-    blocks = (p.x_rows + SIDE - 1) / SIDE;
-    block = workgroup_index() % blocks; // workgroups with the same codes are neighbours
-    part = workgroup_index() / blocks % PARTS;
-    uint group = workgroup_index() / blocks / PARTS;
-    first_of_part = group == 0;
-    set_of_group = 0;
-    [[unroll]] for (uint i = 0; i + 1 < SETS; i++) {
-        uint groups = (tiles_in(i) + TEAMS * TURNS * TILES - 1) / (TEAMS * TURNS * TILES);
-        if (set_of_group == i && group >= groups) {
-            group -= groups;
-            set_of_group++;
-        }
-    }
-    first_pair = group * TEAMS * TURNS + team();
-}
-
+#include "part_places.glsl"
 #include "fragment_digits.glsl"
 
 uvec4 words[2 * TILES]; // codes under way: of rows 0 to 7 of the first tile, 8 to 15, and those of the second
@@ -145,8 +118,9 @@ FETCHES(2)
 void store_scales() {
     team_barrier();
     [[unroll]] for (uint span = 0; span < RUN * SPANS; span++) {
-        uint at = (team() * RUN * SPANS + span) * 32 + lane();
-        row_scales[at] = (scale_bits[span] & 0xffffu) | (bias_bits[span] << 16);
+        bool exists = EVEN || part * PART + span * WORDS < UNITS; // else zero, so that infinities come from no column
+        uint both = (scale_bits[span] & 0xffffu) | (bias_bits[span] << 16);
+        row_scales[(team() * RUN * SPANS + span) * 32 + lane()] = exists ? both : 0;
     }
     team_barrier();
 }
@@ -208,7 +182,7 @@ void add_span(uint chunk, uint span, uvec4 codes[2 * TILES]) {
 
 // Rows of x beyond the last have a place as well.
 void store_sums(uint first) {
-    uint pitch = (tiles_before(SETS - 1) + tiles_in(SETS - 1)) * 16;
+    uint pitch = sums_pitch();
     uint at = (part * blocks + block) * SIDE * pitch + tiles_before(set_of_group) * 16 + first;
     [[unroll]] for (uint t = 0; t < TILES; t++) {
         [[unroll]] for (uint b = 0; b < BLOCKS; b++) {
@@ -218,9 +192,10 @@ void store_sums(uint first) {
     }
 }
 
-// The first row of w of a step. There is always a whole pair of tiles from there on: the last one begins among the rows
-// of the one before, and is repeated in place of those beyond; its sums are the same, and stored in the same place.
-#define FIRST_ROW(i, step_) min((first_pair + (step_) / RUN * TEAMS) * PAIR_ROWS, p.sets[i].n - PAIR_ROWS)
+// The first row of w of a step, a multiple of 4, as coopMatStore wants. There is always a whole pair of tiles from there
+// on: the last one begins among the rows of the one before, and is repeated in place of those beyond; its sums are the
+// same, and stored in the same place.
+#define FIRST_ROW(i, step_) min((first_turn + (step_) / RUN * TEAMS) * PAIR_ROWS, p.sets[i].n - PAIR_ROWS)
 #define CHUNK_OF(step_) (part * RUN + (step_) % RUN)
 
 // The team's tiles of one matrix, a chunk in a step. There is a copy for each matrix, as in projection_parts.
@@ -253,7 +228,7 @@ void store_sums(uint first) {
     }
 
 void main() {
-    locate();
+    locate(team());
     if (SETS == 1 || set_of_group == 0) {
         GO_THROUGH_TILES(0)
     } else if (SETS == 2 || set_of_group == 1) {

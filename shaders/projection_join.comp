@@ -1,4 +1,4 @@
-// Finishes the products of projection_parts: adds up the sums of parts, those of a slice first and the slices in the
+// Finishes the products of projection_parts and projection_fragments: adds up the sums of parts, those of a slice first and the slices in the
 // order of the columns, and stores what becomes of them. A workgroup has neighbouring columns of one row of x.
 //
 // variants: narrow

@@ -80,41 +80,15 @@ uint x_block() { return 0; }
 uint place() { return team(); }
 uint slot() { return 0; }
 
-uint block, blocks, part;
-uint set_of_group;          // the workgroup's matrix
-bool first_of_part;         // whether the workgroup has the first tiles
-uint first_tile, set_tiles; // the team's first tile, among those of the matrix, and how many it has
-uint first_row;             // of the tile whose codes are loaded
+#include "part_places.glsl"
+uint set_tiles; // of the workgroup's matrix
+uint first_row; // of the tile whose codes are loaded
 
 uint tile_row(uint) { return first_row; }
 
 #include "coopmat_codes.glsl"
 
-uint tiles_in(uint set) { return (p.sets[set].n + 15) / 16; }
-
-// The first tile of a matrix, among those of all.
-uint tiles_before(uint set) { return set == 0 ? 0 : p.starts[set - 1]; }
-
-void locate() {
-    blocks = (p.x_rows + SIDE - 1) / SIDE;
-    block = workgroup_index() % blocks; // workgroups with the same codes are neighbours
-    part = workgroup_index() / blocks % PARTS;
-    uint group = workgroup_index() / blocks / PARTS;
-    first_of_part = group == 0;
-    set_of_group = 0;
-    [[unroll]] for (uint i = 0; i + 1 < SETS; i++) {
-        uint groups = (tiles_in(i) + TEAMS * TURNS - 1) / (TEAMS * TURNS);
-        if (set_of_group == i && group >= groups) {
-            group -= groups;
-            set_of_group++;
-        }
-    }
-    first_tile = group * TEAMS * TURNS + team();
-    set_tiles = tiles_in(set_of_group);
-}
-
-// Threads make eight columns of a row of the block at a time, and four neighbours a unit of the part.
-const uint EIGHTS = PART * SIDE * 4, PASSES = (EIGHTS + THREADS - 1) / THREADS;
+// Four neighbouring threads make a unit of the part.
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
 // Which eight columns: four neighbours are always a unit, so that shuffles are not in a branch. Threads beyond the last
@@ -123,9 +97,6 @@ uint eight_of(uint pass) {
     uint thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
     return min((pass * THREADS + thread) / 4, EIGHTS / 4 - 1) * 4 + thread % 4;
 }
-
-uint row_of(uint eight) { return eight / (PART * 4); }
-uint unit_of(uint eight) { return eight / 4 % PART; }
 
 // In place of rows beyond the last, the last is repeated, and so are units, whose products are not used.
 void load_eight(uint pass) {
@@ -208,7 +179,7 @@ void add_to_part(uint number) {
 
 // Rows of x beyond the last and rows of w beyond those of a matrix have a place as well.
 void store_sums(uint tile) {
-    uint pitch = (tiles_before(SETS - 1) + tiles_in(SETS - 1)) * 16;
+    uint pitch = sums_pitch();
     uint at = (part * blocks + block) * SIDE * pitch + (tiles_before(set_of_group) + tile) * 16;
 #ifdef COOPMAT_KHR
     coopMatStore(sums, part_sums, at, pitch, gl_CooperativeMatrixLayoutColumnMajor);
@@ -232,7 +203,7 @@ void store_sums(uint tile) {
 
 // Starts the loads of the codes of a step: chunk step_ % RUN of a tile, another one where there is no such tile.
 #define FETCH_STEP(i, step_) \
-    first_row = min(first_tile + (step_) / RUN * TEAMS, set_tiles - 1) * 16; \
+    first_row = min(first_turn + (step_) / RUN * TEAMS, set_tiles - 1) * 16; \
     fetch##i(0, first_row, (part * RUN + (step_) % RUN) * CHUNK);
 
 // The team's tiles of one matrix. There is a copy for each matrix: loads in branches of the loop would end in registers
@@ -246,7 +217,7 @@ void store_sums(uint tile) {
     MAKE_X \
     barrier(); \
     [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) { \
-        uint number = step_ % RUN, tile = first_tile + step_ / RUN * TEAMS; \
+        uint number = step_ % RUN, tile = first_turn + step_ / RUN * TEAMS; \
         unpack(); \
         team_barrier(); \
         if (step_ + 1 < steps) { \
@@ -261,7 +232,8 @@ void store_sums(uint tile) {
     }
 
 void main() {
-    locate();
+    locate(team());
+    set_tiles = tiles_in(set_of_group);
     if (SETS == 1 || set_of_group == 0) {
         GO_THROUGH_TILES(0)
     } else if (SETS == 2 || set_of_group == 1) {

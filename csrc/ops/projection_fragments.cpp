@@ -67,13 +67,16 @@ bool takes_fragments(const Lowering &lowering, const ProjectionOp &op, const Pro
         return false;
     }
     for (uint32_t i = 0; i < m.count; i++) {
-        if (m.w(i).dim(0) < FragmentTiles::kPairRows) {
+        const int64_t rows = m.w(i).dim(0);
+        if (rows < FragmentTiles::kPairRows ||
+            rows % 4 != 0) { // coopMatStore takes sums from the last pair of tiles on
             return false;
         }
     }
     return (m.x_rows >= kLeastIdleRows || !has_little_work(device, op, m)) &&
            fragments_for(lowering, op, m).teams != 0 &&
-           part_sums_bytes(m, FragmentTiles::kPart, FragmentTiles::kSide) <= kMostFragmentSums;
+           part_sums_bytes(m, FragmentTiles::kPart, FragmentTiles::kSide) <=
+               std::min<int64_t>(kMostFragmentSums, int64_t(device.max_tensor_bytes));
 }
 
 void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {

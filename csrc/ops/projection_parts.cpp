@@ -11,7 +11,7 @@ namespace kpx {
 
 namespace {
 
-constexpr uint32_t kChunkUnits = 4, kMostPart = 16;
+constexpr uint32_t kChunkUnits = 4, kMostPart = 16, kMostSide = 16;
 constexpr uint32_t kMostPartTeams = 8, kCpuPartTeams = 2;
 constexpr int64_t kMostSums = 64 << 20; // bytes of the sums of parts
 // Products of a tile, a unit and 8 rows of x for each compute unit from which it is faster than projection_coopmat.
@@ -41,7 +41,7 @@ PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &sha
     PartTiles t{};
     t.lanes = slice_lanes(device, shape.cols / 32);
     t.part = std::min(t.lanes, kMostPart);
-    t.side = shape.x_rows <= 8 && device.byte_matrices_of_8 ? 8 : 16;
+    t.side = shape.x_rows <= 8 && device.byte_matrices_of_8 ? 8 : kMostSide;
     t.teams = device.is_cpu ? kCpuPartTeams : kMostPartTeams;
     while (t.teams > 0 &&
            (t.threads() > device.max_workgroup_invocations || t.shared_bytes(group_size) > device.max_shared_bytes)) {
@@ -78,7 +78,7 @@ bool takes_parts(const Lowering &lowering, const ProjectionOp &op, const Project
         return false; // CPU drivers take it for little work, too, so that tests do
     }
     const PartTiles t = plan_parts(lowering, op, m);
-    return t.teams != 0 && part_sums_bytes(m, t.part, t.side) <= kMostSums;
+    return t.teams != 0 && part_sums_bytes(m, t.part, kMostSide) <= kMostSums;
 }
 
 void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {

@@ -10,7 +10,7 @@
 namespace kpx {
 
 bool passes_fragment_check(Device &device) {
-    constexpr uint32_t kSeeds = 64, kLanes = 32;
+    constexpr uint32_t kMixed = 60, kLarge = 4, kLanes = 32; // workgroups, and threads of each
     if (!device.features().coopmat_khr || device.traits().subgroup_size != kLanes ||
         !has_matrices_of_8_khr(device.physical())) {
         return false;
@@ -18,12 +18,18 @@ bool passes_fragment_check(Device &device) {
     Program program;
     const Variants none;
     ProgramLowering lowering(device, program, ScratchMemory::now, nullptr, none);
+    for (const char *kernel :
+         {spec::fragment_check::kKernel, spec::projection_fragments::kKernel, spec::projection_join::kKernel}) {
+        if (!lowering.has_kernel(kernel)) {
+            return false;
+        }
+    }
     Array failures = lowering.scratch(DT_UINT32, {1});
     failures.buffer = device.memory().allocate_mapped(sizeof(uint32_t));
     std::fill_n(failures.buffer->mapped(), sizeof(uint32_t), uint8_t(0));
     try {
         lowering.dispatch(spec::fragment_check{.threads = kLanes}, {.failures = {failures, KPX_WRITE}},
-                          FragmentCheckParams{0}, {kSeeds, 1, 1});
+                          FragmentCheckParams{kMixed}, {kMixed + kLarge, 1, 1});
     } catch (const KernelRefused &) {
         return false;
     }

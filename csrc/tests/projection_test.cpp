@@ -314,8 +314,9 @@ TEST(a_projection_takes_several_rows) {
     }
 }
 
-// By matrices made in registers, where the device passes their check: parts and chunks that are not whole, one to three
-// matrices of a last pair of tiles that begins among other rows, two blocks of rows and more, and each size of a group.
+// By matrices made in registers, where the device passes their check: one to four blocks of rows, of which fewer than
+// three need large products, several turns, one and two matrices, parts and chunks that are not whole, a last pair of
+// tiles that begins among other rows, and each size of a group.
 TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
     const auto fragments = [](bool asked) {
         kpx_device_options options{};
@@ -334,10 +335,12 @@ TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
         return;
     }
     constexpr float kBound = 1e-6f, kBfloat16 = 1.0f / 256;
-    std::vector<Rows> cases{{33, 512, 400, 128, 0}, // at least as many as are taken however little there is to do
+    std::vector<Rows> cases{{9, 512, 40000, 128, 0},
+                            {17, 512, 40000, 64, 1},
+                            {33, 512, 400, 128, 0}, // from here on however little there is to do
                             {35, 352, 400, 32, 0},
                             {37, 384, 1000, 64, 1},
-                            {40, 2560, 33, 128, 0},
+                            {40, 2560, 36, 128, 0},
                             {64, 2560, 1000, 128, 1},
                             {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16}};
     for (Rows &c : cases) {

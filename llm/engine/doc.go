@@ -23,7 +23,9 @@
 // accepted request fails for lack of memory. If a device is lost, the same happens to
 // all of its requests, which continue where they were once it is replaced.
 //
-// A request has the same tokens whatever else runs, unless the device was opened with
-// [kompute.WithoutBatchInvariance]: then the last bits of logits depend on how many requests
-// are in a step, and with them, now and then, a token.
+// A request has the same tokens whatever else runs where the products of a row do not
+// depend on other rows: on the CPU backend, and with affine or mxfp4 weights on GPUs with
+// fast dot products of bytes, unless the device was opened with
+// [kompute.WithoutBatchInvariance]. Otherwise the last bits of logits depend on how many
+// requests are in a step, and with them, now and then, a token.
 package engine

@@ -1,14 +1,15 @@
 // The digits of x of projection_fragments, in the order in which lanes take them, and what they are multiplied by.
 //
-// Before the include: what the kernel declares of its parts and of shared memory. Four neighbouring lanes of a matrix
+// Before the include: part_places.glsl, and what the kernel declares of shared memory. Four neighbouring lanes of a matrix
 // take 16 columns of a step. A lane's word of codes has 8 neighbouring columns: masked and shifted, codes 0 and 4, 1 and
-// 5, 2 and 6, and 3 and 7 become pairs. Those of the odd ones are 16 times too large, so their digits are divided by 16.
+// 5, 2 and 6, and 3 and 7 become pairs. Those of the odd ones are 16 times too large, so their digits are 16 times smaller
+// than the others: half of what they are, and 8 times, for which float16 has room and which keeps the multiple of the
+// largest floats finite.
 #ifndef FRAGMENT_DIGITS_GLSL
 #define FRAGMENT_DIGITS_GLSL
 
 const float HIGH_DIGIT = 2048.0;
 const uint SPAN_THREADS = 16 / SPANS; // neighbours that make the digits of a span of a row
-const uint EIGHTS = PART * SIDE * 4, PASSES = (EIGHTS + THREADS - 1) / THREADS;
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
 // The high digits of a step, then the low ones. The order of lanes differs, so that threads that store those of different
@@ -20,14 +21,12 @@ uint digits_at(uint b, uint chunk, uint step_, uint lane) {
 // Multiple and sum of two neighbouring rows of x.
 uint factors_at(uint span, uint row) { return FACTORS_FROM + (span * SIDE + row) / 2; }
 
-// Which eight columns a thread has: a row's follow each other. Threads beyond the last repeat its work.
+// Which eight columns a thread has: a row's follow each other. Threads beyond the last sixteen repeat
+// what these do.
 uint eight_of(uint pass) {
     uint thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
     return min((pass * THREADS + thread) / 16, EIGHTS / 16 - 1) * 16 + thread % 16;
 }
-
-uint row_of(uint eight) { return eight / (PART * 4); }
-uint unit_of(uint eight) { return eight / 4 % PART; }
 
 // In place of rows beyond the last, the last is repeated, and so are units, which make_eight replaces by zeros.
 void load_eight(uint pass) {
@@ -48,7 +47,7 @@ vec4 rounded(vec4 v, float up) {
     return n;
 }
 
-// The high and the low digits of two integers, times a factor.
+// The high digits of two integers and the low ones, times a factor.
 uvec2 digits_of(float a, float b, float by) {
     vec2 n = vec2(a, b);
     precise vec2 high = fma(n, vec2(1.0 / HIGH_DIGIT), vec2(ROUND)) - ROUND;
@@ -56,11 +55,11 @@ uvec2 digits_of(float a, float b, float by) {
     return uvec2(packFloat2x16(f16vec2(high * by)), packFloat2x16(f16vec2(low * by)));
 }
 
-// With infinities or NaNs, the multiple is infinite, so no sum is finite, and projection_join computes it anew.
+// With infinities or NaNs, the multiple is infinite, so no sum is finite, and projection_join computes it anew. The integers
+// are multiples of 2^(exponent - 127 - 21), codes of 2^-24, and digits are 8 times too large, which leaves the exponent itself.
 void store_factors(uint eight, uint exponent, float sum) {
     uint at = factors_at(eight / SPAN_THREADS % (RUN * SPANS), row_of(eight)), column = row_of(eight) % 2 * 2;
-    // The integers are multiples of 2^(exponent - 127 - 21), and codes of 2^-24.
-    work[at][column] = (exponent == 255 ? exponent : min(exponent + 3, 255u)) << 23;
+    work[at][column] = exponent << 23;
     work[at][column + 1] = floatBitsToUint(sum);
 }
 
@@ -89,8 +88,8 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
     float up = uintBitsToFloat((275u - exponent) << 23); // 2^21 over the largest one's power of two
     a = rounded(a, up);
     b = rounded(b, up);
-    uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, 1.0), digits_of(a.y, b.y, 1.0 / 16.0), digits_of(a.z, b.z, 1.0),
-                              digits_of(a.w, b.w, 1.0 / 16.0));
+    uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, 8.0), digits_of(a.y, b.y, 0.5), digits_of(a.z, b.z, 8.0),
+                              digits_of(a.w, b.w, 0.5));
     uint number = eight % 16; // within the chunk
     uint word = number / (4 * WORDS) * WORDS + number % WORDS, lane = row % 8 * 4 + number / WORDS % 4;
     [[unroll]] for (uint i = 0; i < 2; i++) {

@@ -9,7 +9,7 @@ struct OverlapCheckParams {
 };
 // fragment_check
 struct FragmentCheckParams {
-    uint seed; // of the codes and digits of the first workgroup
+    uint mixed; // workgroups with codes and digits of any size; others have large ones
 };
 
 #endif

@@ -1,4 +1,4 @@
-// The matrices of projection_coopmat and projection_parts: bindings of a matrix, its scales and biases, and its result,
+// The matrices of projection_coopmat, projection_parts and projection_fragments: bindings of a matrix, its scales and biases, and its result,
 // from slot on; and weight0, weight1 and so on, a single weight of it.
 //
 // Before the include: code_bytes.glsl; GROUP_SHIFT and UNIT_SCALES; y_DT.
