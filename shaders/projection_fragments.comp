@@ -32,7 +32,6 @@ layout(constant_id = 6) const uint SETS = 1;        // matrices, of at least PAI
 layout(constant_id = 7) const uint PART = 16;       // units of a part, a multiple of CHUNK
 layout(constant_id = 8) const uint TEAMS = 8;
 layout(constant_id = 9) const uint TURNS = 1; // pairs of tiles of a team
-
 layout(constant_id = 10) const uint NORM = 0; // 1: without gain, 2: with
 
 TENSOR_IN(0, x, 11)

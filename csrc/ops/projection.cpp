@@ -165,18 +165,9 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                       {.x = {m.x, KPX_READ, awaits},
                        .gain = bind.read(m.gain),
                        .residual = bind.read(m.residual, awaits && gives),
-                       .w0 = bind.w(0),
-                       .scales0 = bind.scales(0),
-                       .biases0 = bind.biases(0),
-                       .y0 = bind.y(0, gives),
-                       .w1 = bind.w(1),
-                       .scales1 = bind.scales(1),
-                       .biases1 = bind.biases(1),
-                       .y1 = bind.y(1, gives),
-                       .w2 = bind.w(2),
-                       .scales2 = bind.scales(2),
-                       .biases2 = bind.biases(2),
-                       .y2 = bind.y(2, gives)},
+                       PROJECTION_MATRIX(bind, 0, bind.y(0, gives)),
+                       PROJECTION_MATRIX(bind, 1, bind.y(1, gives)),
+                       PROJECTION_MATRIX(bind, 2, bind.y(2, gives))},
                       p, grid);
 }
 

@@ -16,8 +16,9 @@ struct ProjectionBindings {
 
     // overlaps: as in Binding.
     Binding read(const Array &array, bool overlaps = false) const {
-        return array ? Binding{array, KPX_READ, overlaps} : Binding{m.w(0), KPX_READ};
+        return array ? Binding{array, KPX_READ, overlaps} : unused();
     }
+    Binding unused() const { return {m.w(0), KPX_READ}; }
     Binding w(uint32_t i) const { return operand(i, &Matrix::w); }
     Binding scales(uint32_t i) const { return operand(i, &Matrix::scales); }
     Binding biases(uint32_t i) const { return operand(i, &Matrix::biases); }
@@ -31,6 +32,11 @@ struct ProjectionBindings {
         return {i < m.count && *(m.matrices[i].*member) ? *(m.matrices[i].*member) : m.w(0), KPX_READ};
     }
 };
+
+// A matrix and its result, or what is bound in its place, in the list of a kernel's bindings (PROJECTION_MATRIX of
+// projection_matrices.glsl). A macro, because each kernel's list is a struct of its own.
+#define PROJECTION_MATRIX(bind, i, result)                                                                             \
+    .w##i = (bind).w(i), .scales##i = (bind).scales(i), .biases##i = (bind).biases(i), .y##i = result
 
 // Whether two matrices are read side by side, of which one result is made.
 inline bool is_pair(const ProjectionOp &op) {
