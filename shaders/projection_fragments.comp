@@ -8,6 +8,9 @@
 // without rounding, and scale and bias come in once for a span. In projection_parts they do for each 32 columns, and x
 // has a power of two for each of these. So rows have other last bits than there: WithoutBatchInvariance.
 //
+// Where x has 16 bits, a digit is enough: a float16 holds the 11 bits of a float16 and the 8 of a bfloat16. Those of x
+// times a gain are rounded to 11 bits, as many as a float16 keeps that the norm by itself stores.
+//
 // variants: narrow_subgroup_khr
 // requires: float16
 #version 450
@@ -29,10 +32,11 @@ layout(constant_id = 3) const uint biases_DT = DT_FLOAT32;
 layout(constant_id = 4) const uint GROUP_SHIFT = 1; // log2 of the units of a group
 layout(constant_id = 5) const uint COLS = 1024;     // of x, a multiple of 32
 layout(constant_id = 6) const uint SETS = 1;        // matrices, of at least PAIR_ROWS rows each
-layout(constant_id = 7) const uint PART = 16;       // units of a part, a multiple of CHUNK
+layout(constant_id = 7) const uint PART = 16;       // units of a part, a multiple of HELD chunks
 layout(constant_id = 8) const uint TEAMS = 8;
 layout(constant_id = 9) const uint TURNS = 1; // pairs of tiles of a team
 layout(constant_id = 10) const uint NORM = 0; // 1: without gain, 2: with
+layout(constant_id = 13) const uint DIGITS_OF_X = 2; // 1 or 2
 
 TENSOR_IN(0, x, 11)
 QUADS_IN(0, x)
@@ -53,17 +57,21 @@ const uint THREADS = TEAMS * 32;
 const uint SIDE = 16, BLOCKS = SIDE / 8;                      // rows of x, and of them matrices
 const uint TILES = 2, PAIR_ROWS = 16 * TILES;                 // that a team has at a time
 const uint SPANS = GROUP_SHIFT >= 2 ? 1 : CHUNK >> GROUP_SHIFT; // of a chunk
+const uint PART_SPANS = RUN * SPANS;
+const uint HELD = 4;                                          // spans, the scales of which a team has at a time
+const uint HELD_STEPS = HELD / SPANS;                         // chunks of these
 const uint WORDS = CHUNK / SPANS;                             // neighbouring words of codes that a lane loads
 const uint LAST_GROUP = (UNITS - 1) >> GROUP_SHIFT;           // of a row of w
 
 #include "code_bytes.glsl"
 #include "projection_matrices.glsl"
 
-// The digits of x, by block, chunk, step of 16 columns and lane; then for each span and row of x its multiple and sum.
-const uint STEPS = 8; // of a chunk: two for each word
-const uint FACTORS_FROM = BLOCKS * RUN * STEPS * 32;
-shared uvec4 work[FACTORS_FROM + RUN * SPANS * SIDE / 2];
-shared uint row_scales[TEAMS * RUN * SPANS * 32]; // scale and bias, 16 bits each, by team, span and row of w
+// The digits of x, four pairs together, by block, chunk, columns and lane; then for each span and row of x its multiple
+// and sum.
+const uint QUADS = CHUNK * DIGITS_OF_X; // of a chunk: one or two for each word
+const uint FACTORS_FROM = BLOCKS * RUN * QUADS * 32;
+shared uvec4 work[FACTORS_FROM + PART_SPANS * SIDE / 2];
+shared uint row_scales[TEAMS * 32 * HELD]; // scale and bias, 16 bits each, by team, row of w and span
 
 uint team() { return gl_SubgroupID; }
 uint lane() { return gl_SubgroupInvocationID; }
@@ -77,12 +85,13 @@ void team_barrier() {
 #include "fragment_digits.glsl"
 
 uvec4 words[2 * TILES]; // codes under way: of rows 0 to 7 of the first tile, 8 to 15, and those of the second
-uint scale_bits[RUN * SPANS], bias_bits[RUN * SPANS];
+uint scale_bits[HELD], bias_bits[HELD];
 
 // Of columns that do not exist, the last ones are read; digits are zero there.
 uint within(uint i, uint last) { return EVEN ? i : min(i, last); }
 
-// Start the loads of the codes of a chunk, and of the scales and biases of a part, of which each lane has those of a row.
+// Start the loads of the codes of a chunk, and of the scales and biases of the spans from there on. Neighbouring lanes have
+// those of neighbouring spans of a row.
 #define FETCHES(i) \
     void fetch_codes##i(uint first, uint chunk) { \
         uint t = lane() % 4, from = p.sets[i].w_offset + (first + lane() / 4) * p.sets[i].w_stride; \
@@ -100,13 +109,14 @@ uint within(uint i, uint last) { return EVEN ? i : min(i, last); }
             } \
         } \
     } \
-    void fetch_scales##i(uint first) { \
-        uint scale_at = p.sets[i].s_offset + (first + lane()) * p.sets[i].s_stride; \
-        uint bias_at = p.sets[i].b_offset + (first + lane()) * p.sets[i].b_stride; \
-        [[unroll]] for (uint span = 0; span < RUN * SPANS; span++) { \
-            uint number = within((part * PART + span * WORDS) >> GROUP_SHIFT, LAST_GROUP); \
-            scale_bits[span] = scales##i##_loose_bits(scale_at + number); \
-            bias_bits[span] = biases##i##_loose_bits(bias_at + number); \
+    void fetch_scales##i(uint first, uint chunk) { \
+        uint row = first + lane() / HELD; \
+        uint number = within((chunk * CHUNK + lane() % HELD * WORDS) >> GROUP_SHIFT, LAST_GROUP); \
+        uint scale_at = p.sets[i].s_offset + row * p.sets[i].s_stride + number; \
+        uint bias_at = p.sets[i].b_offset + row * p.sets[i].b_stride + number; \
+        [[unroll]] for (uint k = 0; k < HELD; k++) { \
+            scale_bits[k] = scales##i##_loose_bits(scale_at + k * (32 / HELD) * p.sets[i].s_stride); \
+            bias_bits[k] = biases##i##_loose_bits(bias_at + k * (32 / HELD) * p.sets[i].b_stride); \
         } \
     }
 
@@ -114,19 +124,19 @@ FETCHES(0)
 FETCHES(1)
 FETCHES(2)
 
-void store_scales() {
+void store_scales(uint chunk) {
     team_barrier();
-    [[unroll]] for (uint span = 0; span < RUN * SPANS; span++) {
-        bool exists = EVEN || part * PART + span * WORDS < UNITS; // else zero, so that infinities come from no column
-        uint both = (scale_bits[span] & 0xffffu) | (bias_bits[span] << 16);
-        row_scales[(team() * RUN * SPANS + span) * 32 + lane()] = exists ? both : 0;
+    bool exists = EVEN || chunk * CHUNK + lane() % HELD * WORDS < UNITS; // else zero, so infinities come from no column
+    [[unroll]] for (uint k = 0; k < HELD; k++) {
+        uint both = (scale_bits[k] & 0xffffu) | (bias_bits[k] << 16);
+        row_scales[(team() * HELD + k) * 32 + lane()] = exists ? both : 0;
     }
     team_barrier();
 }
 
 // The scale and the bias of a row of the team's tiles.
 vec2 scale_of(uint span, uint row) {
-    uint bits = row_scales[(team() * RUN * SPANS + span) * 32 + row];
+    uint bits = row_scales[(team() * 32 + row) * HELD + span % HELD];
     return vec2(bits_to_float(bits, scales_DT), bits_to_float(bits >> 16, biases_DT)); // which ignores those above 16
 }
 
@@ -138,7 +148,7 @@ void clear_totals() {
     }
 }
 
-// Adds the products of a span to totals.
+// Adds the products of a span to totals, of which codes have the first words.
 void add_span(uint chunk, uint span, uvec4 codes[2 * TILES]) {
     SUMS high_sums[TILES * BLOCKS], low_sums[TILES * BLOCKS];
     [[unroll]] for (uint i = 0; i < TILES * BLOCKS; i++) {
@@ -146,20 +156,24 @@ void add_span(uint chunk, uint span, uvec4 codes[2 * TILES]) {
         low_sums[i] = SUMS(0.0);
     }
     [[unroll]] for (uint i = 0; i < 2 * WORDS; i++) {
-        uint word = span * WORDS + i / 2, shift = i % 2 * 8;
+        uint shift = i % 2 * 8;
         WEIGHTS w[TILES];
         [[unroll]] for (uint t = 0; t < TILES; t++) {
-            uint upper = codes[2 * t][word] >> shift, lower = codes[2 * t + 1][word] >> shift;
+            uint upper = codes[2 * t][i / 2] >> shift, lower = codes[2 * t + 1][i / 2] >> shift;
             set_weights(w[t], upper & 0x000f000fu, upper & 0x00f000f0u, lower & 0x000f000fu, lower & 0x00f000f0u);
         }
         [[unroll]] for (uint b = 0; b < BLOCKS; b++) {
-            uvec4 digits = work[digits_at(b, chunk, 2 * word + i % 2, lane())];
+            uvec4 digits = digits_of_step(b, chunk, span * WORDS + i / 2, i % 2);
             DIGITS high, low;
             set_digits(high, digits.xy);
-            set_digits(low, digits.zw);
+            if (DIGITS_OF_X == 2) {
+                set_digits(low, digits.zw);
+            }
             [[unroll]] for (uint t = 0; t < TILES; t++) {
                 high_sums[t * BLOCKS + b] = coopMatMulAdd(w[t], high, high_sums[t * BLOCKS + b]);
-                low_sums[t * BLOCKS + b] = coopMatMulAdd(w[t], low, low_sums[t * BLOCKS + b]);
+                if (DIGITS_OF_X == 2) {
+                    low_sums[t * BLOCKS + b] = coopMatMulAdd(w[t], low, low_sums[t * BLOCKS + b]);
+                }
             }
         }
     }
@@ -172,7 +186,8 @@ void add_span(uint chunk, uint span, uvec4 codes[2 * TILES]) {
         [[unroll]] for (uint t = 0; t < TILES; t++) {
             [[unroll]] for (uint i = 0; i < 4; i++) {
                 uint at = t * BLOCKS + b, k = 2 * t + i / 2, column = i % 2 * 2;
-                float products = fma(high_sums[at][i], HIGH_DIGIT, low_sums[at][i]) * of_x[column];
+                float low = DIGITS_OF_X == 2 ? low_sums[at][i] : 0.0;
+                float products = fma(high_sums[at][i], HIGH_DIGIT, low) * of_x[column];
                 totals[at][i] = fma(by[k].x, products, fma(by[k].y, of_x[column + 1], totals[at][i]));
             }
         }
@@ -202,23 +217,27 @@ void store_sums(uint first) {
     uint steps = HIDDEN(TURNS * RUN, p.x_rows); \
     if (steps > 0) { /* without the branch, drivers move these loads to where they are needed */ \
         fetch_codes##i(FIRST_ROW(i, 0), CHUNK_OF(0)); \
-        fetch_scales##i(FIRST_ROW(i, 0)); \
+        fetch_scales##i(FIRST_ROW(i, 0), CHUNK_OF(0)); \
         load_eight(0); \
     } \
     make_digits(); \
     barrier(); \
     clear_totals(); \
     [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) { \
-        if (step_ % RUN == 0) { \
-            store_scales(); \
-            fetch_scales##i(FIRST_ROW(i, step_ + RUN)); \
+        if (step_ % HELD_STEPS == 0) { \
+            store_scales(CHUNK_OF(step_)); \
+            fetch_scales##i(FIRST_ROW(i, step_ + HELD_STEPS), CHUNK_OF(step_ + HELD_STEPS)); \
         } \
         uvec4 codes[2 * TILES] = words; \
         if (step_ + 1 < steps) { \
             fetch_codes##i(FIRST_ROW(i, step_ + 1), CHUNK_OF(step_ + 1)); \
         } \
-        [[unroll]] for (uint span = 0; span < SPANS; span++) { \
+        uint spans = SPANS == 1 ? 1 : HIDDEN(SPANS, p.x_rows); /* unrolled, two of them need too many registers */ \
+        [[dont_unroll]] for (uint span = 0; span < spans; span++) { \
             add_span(step_ % RUN, span, codes); \
+            [[unroll]] for (uint k = 0; k < 2 * TILES; k++) { \
+                codes[k] = WORDS == 2 ? codes[k].zwxy : codes[k].yzwx; \
+            } \
         } \
         if (step_ % RUN + 1 == RUN) { \
             store_sums(FIRST_ROW(i, step_)); \

@@ -20,7 +20,7 @@ constexpr int64_t kMostFragmentSums = 256 << 20; // bytes of the sums of parts
 uint32_t FragmentTiles::shared_bytes(uint32_t group_size) const {
     const uint32_t chunks = kPart / kChunk, spans = chunks * std::max(1u, kChunk * 32 / group_size);
     const uint32_t digits = kSide * kPart * 32 * 4, factors = spans * kSide * 8;
-    return digits + factors + teams * spans * kPairRows * 4;
+    return digits + factors + teams * kHeldSpans * kPairRows * 4;
 }
 
 // With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter.
@@ -97,7 +97,8 @@ void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const Projec
                                                  .turns = t.turns,
                                                  .norm = norm_constant(op, m),
                                                  .x_dtype = m.x.dtype,
-                                                 .gain_dtype = gain_dtype(m)},
+                                                 .gain_dtype = gain_dtype(m),
+                                                 .digits_of_x = m.x.dtype == DT_FLOAT32 ? 2u : 1u},
                       {.x = bind.read(m.x),
                        PROJECTION_MATRIX(bind, 0, bind.unused()),
                        PROJECTION_MATRIX(bind, 1, bind.unused()),

@@ -65,6 +65,7 @@ struct FragmentTiles {
     static constexpr uint32_t kSide = 16;                          // rows of x of a workgroup
     static constexpr uint32_t kTiles = 2, kPairRows = 16 * kTiles; // that a team has at a time
     static constexpr uint32_t kMostTeams = 8;
+    static constexpr uint32_t kHeldSpans = 4; // the scales of which a team has at a time
 
     uint32_t teams, turns;
 

@@ -334,7 +334,7 @@ TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
         CHECK(!has_matrices || strstr(info.name, "NVIDIA") == nullptr); // whose drivers have them in that form
         return;
     }
-    constexpr float kBound = 1e-6f, kBfloat16 = 1.0f / 256;
+    constexpr float kBound = 1e-6f, kFloat16 = 1.0f / 1024, kBfloat16 = 1.0f / 256;
     std::vector<Rows> cases{{9, 512, 40000, 128, 0},
                             {17, 512, 40000, 64, 1},
                             {33, 512, 400, 128, 0}, // from here on however little there is to do
@@ -342,9 +342,11 @@ TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
                             {37, 384, 1000, 64, 1},
                             {40, 2560, 36, 128, 0},
                             {64, 2560, 1000, 128, 1},
-                            {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16}};
+                            {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16}, // x has one digit
+                            {35, 352, 400, 32, 1, 4, 0, DT_BFLOAT16},
+                            {37, 960, 384, 64, 1, 4, 0, DT_FLOAT16}};
     for (Rows &c : cases) {
-        c.bound = c.dtype == DT_FLOAT32 ? kBound : kBfloat16;
+        c.bound = c.dtype == DT_FLOAT32 ? kBound : c.dtype == DT_FLOAT16 ? kFloat16 : kBfloat16;
     }
     for (const Rows &c : cases) {
         check_rows(device, c);

@@ -12,10 +12,16 @@ const float HIGH_DIGIT = 2048.0;
 const uint SPAN_THREADS = 16 / SPANS; // neighbours that make the digits of a span of a row
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
-// The high digits of a step, then the low ones. The order of lanes differs, so that threads that store those of different
-// words use different banks of shared memory.
-uint digits_at(uint b, uint chunk, uint step_, uint lane) {
-    return ((b * RUN + chunk) * STEPS + step_) * 32 + (lane ^ (step_ / 2 * 2));
+// Of two digits, the high ones of a step of 16 columns and then the low ones; of one, those of the two steps of a word.
+// The order of lanes differs, so that threads that store those of different words use different banks of shared memory.
+uint digits_at(uint b, uint chunk, uint quad, uint lane) {
+    return ((b * RUN + chunk) * QUADS + quad) * 32 + (lane ^ (quad / DIGITS_OF_X * 2));
+}
+
+// A lane's digits of one of the two steps of a word: in x and y the high ones, in z and w the low ones, if there are.
+uvec4 digits_of_step(uint b, uint chunk, uint word, uint step_) {
+    uvec4 digits = work[digits_at(b, chunk, word * DIGITS_OF_X + step_ * (DIGITS_OF_X - 1), gl_SubgroupInvocationID)];
+    return DIGITS_OF_X == 1 && step_ == 1 ? digits.zwxy : digits;
 }
 
 // Multiple and sum of two neighbouring rows of x.
@@ -43,13 +49,21 @@ void load_eight(uint pass) {
 const float ROUND = 12582912.0; // 1.5 * 2^23: added to a number of at most 2^22, it rounds it
 
 vec4 rounded(vec4 v, float up) {
+    if (DIGITS_OF_X == 1) {
+        return v * up;
+    }
     precise vec4 n = fma(v, vec4(up), vec4(ROUND)) - ROUND;
     return n;
 }
 
-// The high digits of two integers and the low ones, times a factor.
+vec4 of_11_bits(vec4 v) { return uintBitsToFloat((floatBitsToUint(v) + 0x1000u) & 0xffffe000u); }
+
+// The high digits of two integers and the low ones, times a factor. One digit is not an integer.
 uvec2 digits_of(float a, float b, float by) {
     vec2 n = vec2(a, b);
+    if (DIGITS_OF_X == 1) {
+        return uvec2(packFloat2x16(f16vec2(n * (by / HIGH_DIGIT))), 0);
+    }
     precise vec2 high = fma(n, vec2(1.0 / HIGH_DIGIT), vec2(ROUND)) - ROUND;
     precise vec2 low = fma(high, vec2(-HIGH_DIGIT), n);
     return uvec2(packFloat2x16(f16vec2(high * by)), packFloat2x16(f16vec2(low * by)));
@@ -58,7 +72,7 @@ uvec2 digits_of(float a, float b, float by) {
 // With infinities or NaNs, the multiple is infinite, so no sum is finite, and projection_join computes it anew. The integers
 // are multiples of 2^(exponent - 127 - 21), codes of 2^-24, and digits are 8 times too large, which leaves the exponent itself.
 void store_factors(uint eight, uint exponent, float sum) {
-    uint at = factors_at(eight / SPAN_THREADS % (RUN * SPANS), row_of(eight)), column = row_of(eight) % 2 * 2;
+    uint at = factors_at(eight / SPAN_THREADS % PART_SPANS, row_of(eight)), column = row_of(eight) % 2 * 2;
     work[at][column] = exponent << 23;
     work[at][column + 1] = floatBitsToUint(sum);
 }
@@ -76,6 +90,10 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
     }
     uvec4 magnitudes = max(floatBitsToUint(a) & 0x7fffffffu, floatBitsToUint(b) & 0x7fffffffu);
     uint largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
+    if (DIGITS_OF_X == 1 && NORM == 2) { // before they are added up, for products with codes and biases largely cancel
+        a = of_11_bits(a);
+        b = of_11_bits(b);
+    }
     float sum = sum_of_eight(a, b);
     [[unroll]] for (uint bit = 1; bit < SPAN_THREADS; bit *= 2) {
         largest = max(largest, subgroupShuffleXor(largest, bit));
@@ -92,9 +110,13 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
                               digits_of(a.w, b.w, 0.5));
     uint number = eight % 16; // within the chunk
     uint word = number / (4 * WORDS) * WORDS + number % WORDS, lane = row % 8 * 4 + number / WORDS % 4;
-    [[unroll]] for (uint i = 0; i < 2; i++) {
-        work[digits_at(row / 8, unit / CHUNK, 2 * word + i, lane)] =
-            uvec4(pairs[2 * i].x, pairs[2 * i + 1].x, pairs[2 * i].y, pairs[2 * i + 1].y);
+    if (DIGITS_OF_X == 1) {
+        work[digits_at(row / 8, unit / CHUNK, word, lane)] = uvec4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
+    } else {
+        [[unroll]] for (uint i = 0; i < 2; i++) {
+            work[digits_at(row / 8, unit / CHUNK, 2 * word + i, lane)] =
+                uvec4(pairs[2 * i].x, pairs[2 * i + 1].x, pairs[2 * i].y, pairs[2 * i + 1].y);
+        }
     }
     if (eight % SPAN_THREADS == 0) {
         store_factors(eight, exponent, sum);
