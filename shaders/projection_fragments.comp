@@ -2,10 +2,10 @@
 // projection_parts, and projection_join finishes them, but lanes make matrices of float16 in their registers
 // (fragments.glsl), so codes take no detour through shared memory.
 //
-// A span is a chunk of 128 columns, or a group of fewer columns with one scale. The span's x are integers of at most 2^22
-// times one power of two, and an integer is 2048 times a high digit plus a low one, which float16 holds. A code c
-// becomes the subnormal number c * 2^-24, which takes a mask and no arithmetic. Tensor cores add up their products
-// without rounding, and scale and bias come in once for a span. In projection_parts they do for each 32 columns, and x
+// A chunk is 128 columns, or a group of fewer columns with one scale. The chunk's x are integers of at most 2^22 times
+// one power of two, and an integer is 2048 times a high digit plus a low one, which float16 holds. A code c becomes the
+// subnormal number c * 2^-24, which takes a mask and no arithmetic. Tensor cores add up their products without rounding,
+// and scale and bias come in once for a chunk. In projection_parts they do for each 32 columns, and x
 // has a power of two for each of these. So rows have other last bits than there: WithoutBatchInvariance.
 //
 // Where x has 16 bits, a digit is enough: a float16 holds the 11 bits of a float16 and the 8 of a bfloat16. Those of x
@@ -32,7 +32,7 @@ layout(constant_id = 3) const uint biases_DT = DT_FLOAT32;
 layout(constant_id = 4) const uint GROUP_SHIFT = 1; // log2 of the units of a group
 layout(constant_id = 5) const uint COLS = 1024;     // of x, a multiple of 32
 layout(constant_id = 6) const uint SETS = 1;        // matrices, of at least PAIR_ROWS rows each
-layout(constant_id = 7) const uint PART = 16;       // units of a part, a multiple of HELD chunks
+layout(constant_id = 7) const uint PART = 16;       // units of a part, a multiple of 16
 layout(constant_id = 8) const uint TEAMS = 8;
 layout(constant_id = 9) const uint TURNS = 1; // pairs of tiles of a team
 layout(constant_id = 10) const uint NORM = 0; // 1: without gain, 2: with
@@ -49,29 +49,25 @@ layout(push_constant) uniform Push { ProjectionParams p; };
 
 const uint BITS = 4, UNIT_SCALES = 1, SMALL_SHIFT = 5;
 const uint UNITS = COLS / 32;
-const uint CHUNK = 4;          // units
+const uint CHUNK = GROUP_SHIFT >= 2 ? 4 : 1 << GROUP_SHIFT; // units, and words of codes that a lane loads together
 const uint RUN = PART / CHUNK; // chunks of a part
 const uint PARTS = (UNITS + PART - 1) / PART;
 const bool EVEN = UNITS % PART == 0;
 const uint THREADS = TEAMS * 32;
 const uint SIDE = 16, BLOCKS = SIDE / 8;                      // rows of x, and of them matrices
 const uint TILES = 2, PAIR_ROWS = 16 * TILES;                 // that a team has at a time
-const uint SPANS = GROUP_SHIFT >= 2 ? 1 : CHUNK >> GROUP_SHIFT; // of a chunk
-const uint PART_SPANS = RUN * SPANS;
-const uint HELD = 4;                                          // spans, the scales of which a team has at a time
-const uint HELD_STEPS = HELD / SPANS;                         // chunks of these
-const uint WORDS = CHUNK / SPANS;                             // neighbouring words of codes that a lane loads
+const uint HELD = 4;                                          // chunks, the scales of which a team has at a time
 const uint LAST_GROUP = (UNITS - 1) >> GROUP_SHIFT;           // of a row of w
 
 #include "code_bytes.glsl"
 #include "projection_matrices.glsl"
 
-// The digits of x, four pairs together, by block, chunk, columns and lane; then for each span and row of x its multiple
-// and sum.
+// The digits of x, four pairs together, by block, chunk, columns and lane; then for each chunk and row of x its
+// multiple and sum.
 const uint QUADS = CHUNK * DIGITS_OF_X; // of a chunk: one or two for each word
 const uint FACTORS_FROM = BLOCKS * RUN * QUADS * 32;
-shared uvec4 work[FACTORS_FROM + PART_SPANS * SIDE / 2];
-shared uint row_scales[TEAMS * 32 * HELD]; // scale and bias, 16 bits each, by team, row of w and span
+shared uvec4 work[FACTORS_FROM + RUN * SIDE / 2];
+shared uint row_scales[TEAMS * 32 * HELD]; // scale and bias, 16 bits each, by team, row of w and chunk
 
 uint team() { return gl_SubgroupID; }
 uint lane() { return gl_SubgroupInvocationID; }
@@ -90,28 +86,25 @@ uint scale_bits[HELD], bias_bits[HELD];
 // Of columns that do not exist, the last ones are read; digits are zero there.
 uint within(uint i, uint last) { return EVEN ? i : min(i, last); }
 
-// Start the loads of the codes of a chunk, and of the scales and biases of the spans from there on. Neighbouring lanes have
-// those of neighbouring spans of a row.
+// Start the loads of the codes of a chunk, and of the scales and biases of HELD chunks. Neighbouring lanes have those of
+// neighbouring chunks of a row.
 #define FETCHES(i) \
     void fetch_codes##i(uint first, uint chunk) { \
         uint t = lane() % 4, from = p.sets[i].w_offset + (first + lane() / 4) * p.sets[i].w_stride; \
         [[unroll]] for (uint k = 0; k < 2 * TILES; k++) { \
             uint at = from + k * 8 * p.sets[i].w_stride; \
-            if (WORDS == 4) { \
+            if (CHUNK == 4) { \
                 words[k] = w##i.data[at / 4 + within(chunk * 4 + t, UNITS - 1)]; \
-            } else if (WORDS == 2) { \
-                words[k].xy = w##i##_2.data[at / 2 + within(chunk * 8 + t, UNITS * 2 - 1)]; \
-                words[k].zw = w##i##_2.data[at / 2 + within(chunk * 8 + 4 + t, UNITS * 2 - 1)]; \
+            } else if (CHUNK == 2) { \
+                words[k].xy = w##i##_2.data[at / 2 + within(chunk * 4 + t, UNITS * 2 - 1)]; \
             } else { \
-                [[unroll]] for (uint j = 0; j < 4; j++) { \
-                    words[k][j] = w##i##_1.data[at + within(chunk * 16 + 4 * j + t, UNITS * 4 - 1)]; \
-                } \
+                words[k].x = w##i##_1.data[at + within(chunk * 4 + t, UNITS * 4 - 1)]; \
             } \
         } \
     } \
     void fetch_scales##i(uint first, uint chunk) { \
         uint row = first + lane() / HELD; \
-        uint number = within((chunk * CHUNK + lane() % HELD * WORDS) >> GROUP_SHIFT, LAST_GROUP); \
+        uint number = within((chunk + lane() % HELD) * CHUNK >> GROUP_SHIFT, LAST_GROUP); \
         uint scale_at = p.sets[i].s_offset + row * p.sets[i].s_stride + number; \
         uint bias_at = p.sets[i].b_offset + row * p.sets[i].b_stride + number; \
         [[unroll]] for (uint k = 0; k < HELD; k++) { \
@@ -126,7 +119,7 @@ FETCHES(2)
 
 void store_scales(uint chunk) {
     team_barrier();
-    bool exists = EVEN || chunk * CHUNK + lane() % HELD * WORDS < UNITS; // else zero, so infinities come from no column
+    bool exists = EVEN || (chunk + lane() % HELD) * CHUNK < UNITS; // else zero, so that infinities come from no column
     [[unroll]] for (uint k = 0; k < HELD; k++) {
         uint both = (scale_bits[k] & 0xffffu) | (bias_bits[k] << 16);
         row_scales[(team() * HELD + k) * 32 + lane()] = exists ? both : 0;
@@ -135,8 +128,8 @@ void store_scales(uint chunk) {
 }
 
 // The scale and the bias of a row of the team's tiles.
-vec2 scale_of(uint span, uint row) {
-    uint bits = row_scales[(team() * 32 + row) * HELD + span % HELD];
+vec2 scale_of(uint chunk, uint row) {
+    uint bits = row_scales[(team() * 32 + row) * HELD + chunk % HELD];
     return vec2(bits_to_float(bits, scales_DT), bits_to_float(bits >> 16, biases_DT)); // which ignores those above 16
 }
 
@@ -148,14 +141,14 @@ void clear_totals() {
     }
 }
 
-// Adds the products of a span to totals, of which codes have the first words.
-void add_span(uint chunk, uint span, uvec4 codes[2 * TILES]) {
+// Adds the products of a chunk to totals.
+void add_chunk(uint chunk, uvec4 codes[2 * TILES]) {
     SUMS high_sums[TILES * BLOCKS], low_sums[TILES * BLOCKS];
     [[unroll]] for (uint i = 0; i < TILES * BLOCKS; i++) {
         high_sums[i] = SUMS(0.0);
         low_sums[i] = SUMS(0.0);
     }
-    [[unroll]] for (uint i = 0; i < 2 * WORDS; i++) {
+    [[unroll]] for (uint i = 0; i < 2 * CHUNK; i++) {
         uint shift = i % 2 * 8;
         WEIGHTS w[TILES];
         [[unroll]] for (uint t = 0; t < TILES; t++) {
@@ -163,7 +156,7 @@ void add_span(uint chunk, uint span, uvec4 codes[2 * TILES]) {
             set_weights(w[t], upper & 0x000f000fu, upper & 0x00f000f0u, lower & 0x000f000fu, lower & 0x00f000f0u);
         }
         [[unroll]] for (uint b = 0; b < BLOCKS; b++) {
-            uvec4 digits = digits_of_step(b, chunk, span * WORDS + i / 2, i % 2);
+            uvec4 digits = digits_of_step(b, chunk, i / 2, i % 2);
             DIGITS high, low;
             set_digits(high, digits.xy);
             if (DIGITS_OF_X == 2) {
@@ -179,10 +172,10 @@ void add_span(uint chunk, uint span, uvec4 codes[2 * TILES]) {
     }
     vec2 by[2 * TILES]; // scales and biases of the lane's rows
     [[unroll]] for (uint k = 0; k < 2 * TILES; k++) {
-        by[k] = scale_of(chunk * SPANS + span, 8 * k + lane() / 4);
+        by[k] = scale_of(chunk, 8 * k + lane() / 4);
     }
     [[unroll]] for (uint b = 0; b < BLOCKS; b++) {
-        vec4 of_x = uintBitsToFloat(work[factors_at(chunk * SPANS + span, b * 8 + lane() % 4 * 2)]);
+        vec4 of_x = uintBitsToFloat(work[factors_at(chunk, b * 8 + lane() % 4 * 2)]);
         [[unroll]] for (uint t = 0; t < TILES; t++) {
             [[unroll]] for (uint i = 0; i < 4; i++) {
                 uint at = t * BLOCKS + b, k = 2 * t + i / 2, column = i % 2 * 2;
@@ -224,21 +217,15 @@ void store_sums(uint first) {
     barrier(); \
     clear_totals(); \
     [[dont_unroll]] for (uint step_ = 0; step_ < steps; step_++) { \
-        if (step_ % HELD_STEPS == 0) { \
+        if (step_ % HELD == 0) { \
             store_scales(CHUNK_OF(step_)); \
-            fetch_scales##i(FIRST_ROW(i, step_ + HELD_STEPS), CHUNK_OF(step_ + HELD_STEPS)); \
+            fetch_scales##i(FIRST_ROW(i, step_ + HELD), CHUNK_OF(step_ + HELD)); \
         } \
         uvec4 codes[2 * TILES] = words; \
         if (step_ + 1 < steps) { \
             fetch_codes##i(FIRST_ROW(i, step_ + 1), CHUNK_OF(step_ + 1)); \
         } \
-        uint spans = SPANS == 1 ? 1 : HIDDEN(SPANS, p.x_rows); /* unrolled, two of them need too many registers */ \
-        [[dont_unroll]] for (uint span = 0; span < spans; span++) { \
-            add_span(step_ % RUN, span, codes); \
-            [[unroll]] for (uint k = 0; k < 2 * TILES; k++) { \
-                codes[k] = WORDS == 2 ? codes[k].zwxy : codes[k].yzwx; \
-            } \
-        } \
+        add_chunk(step_ % RUN, codes); \
         if (step_ % RUN + 1 == RUN) { \
             store_sums(FIRST_ROW(i, step_)); \
             clear_totals(); \

@@ -9,7 +9,7 @@
 #define FRAGMENT_DIGITS_GLSL
 
 const float HIGH_DIGIT = 2048.0;
-const uint SPAN_THREADS = 16 / SPANS; // neighbours that make the digits of a span of a row
+const uint CHUNK_THREADS = 4 * CHUNK; // neighbours that make the digits of a chunk of a row
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
 // Of two digits, the high ones of a step of 16 columns and then the low ones; of one, those of the two steps of a word.
@@ -25,7 +25,7 @@ uvec4 digits_of_step(uint b, uint chunk, uint word, uint step_) {
 }
 
 // Multiple and sum of two neighbouring rows of x.
-uint factors_at(uint span, uint row) { return FACTORS_FROM + (span * SIDE + row) / 2; }
+uint factors_at(uint chunk, uint row) { return FACTORS_FROM + (chunk * SIDE + row) / 2; }
 
 // Which eight columns a thread has: a row's follow each other. Threads beyond the last sixteen repeat
 // what these do.
@@ -72,7 +72,7 @@ uvec2 digits_of(float a, float b, float by) {
 // With infinities or NaNs, the multiple is infinite, so no sum is finite, and projection_join computes it anew. The integers
 // are multiples of 2^(exponent - 127 - 21), codes of 2^-24, and digits are 8 times too large, which leaves the exponent itself.
 void store_factors(uint eight, uint exponent, float sum) {
-    uint at = factors_at(eight / SPAN_THREADS % PART_SPANS, row_of(eight)), column = row_of(eight) % 2 * 2;
+    uint at = factors_at(eight / CHUNK_THREADS % RUN, row_of(eight)), column = row_of(eight) % 2 * 2;
     work[at][column] = exponent << 23;
     work[at][column + 1] = floatBitsToUint(sum);
 }
@@ -95,7 +95,7 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
         b = of_11_bits(b);
     }
     float sum = sum_of_eight(a, b);
-    [[unroll]] for (uint bit = 1; bit < SPAN_THREADS; bit *= 2) {
+    [[unroll]] for (uint bit = 1; bit < CHUNK_THREADS; bit *= 2) {
         largest = max(largest, subgroupShuffleXor(largest, bit));
         sum += subgroupShuffleXor(sum, bit);
     }
@@ -108,8 +108,7 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
     b = rounded(b, up);
     uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, 8.0), digits_of(a.y, b.y, 0.5), digits_of(a.z, b.z, 8.0),
                               digits_of(a.w, b.w, 0.5));
-    uint number = eight % 16; // within the chunk
-    uint word = number / (4 * WORDS) * WORDS + number % WORDS, lane = row % 8 * 4 + number / WORDS % 4;
+    uint word = eight % CHUNK, lane = row % 8 * 4 + eight / CHUNK % 4;
     if (DIGITS_OF_X == 1) {
         work[digits_at(row / 8, unit / CHUNK, word, lane)] = uvec4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
     } else {
@@ -118,7 +117,7 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
                 uvec4(pairs[2 * i].x, pairs[2 * i + 1].x, pairs[2 * i].y, pairs[2 * i + 1].y);
         }
     }
-    if (eight % SPAN_THREADS == 0) {
+    if (eight % CHUNK_THREADS == 0) {
         store_factors(eight, exponent, sum);
     }
     uint x_row = block * SIDE + row, x_unit = part * PART + unit;
