@@ -54,11 +54,11 @@ layout(set = 0, binding = 13) coherent buffer Arrivals { uint arrivals[]; };
 
 layout(push_constant) uniform Push { AttentionStepParams p; };
 
+#include "log2_e.glsl"
 #include "rotary.glsl"
 
 #define THREADS 256
 #define TEAM 32 // threads that prepare a head
-const float LOG2_E = 1.44269504;
 const float LOWEST = -3.4e38;
 const uint NOWHERE = 0xffffffffu;
 

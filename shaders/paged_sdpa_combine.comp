@@ -16,6 +16,7 @@ layout(local_size_x_id = 0) in;
 #include "tensor.glsl"
 #include "quads.glsl"
 #include "cache_codes.glsl"
+#include "log2_e.glsl"
 #include "math.glsl"
 
 TENSOR_IN(0, q, 1)
@@ -38,7 +39,6 @@ layout(push_constant) uniform Push { PagedSDPAParams p; };
 
 #include "paged_places.glsl"
 
-const float LOG2_E = 1.44269504;
 const float LOWEST = -3.4e38; // finite, so that differences are
 
 // A row's query head and the keys that it sees.

@@ -53,13 +53,13 @@ layout(constant_id = 15) const uint Q_VECTOR = 0;
 layout(push_constant) uniform Push { PagedSDPAParams p; };
 
 const uint LANES = 32;
-const float LOG2_E = 1.44269504;
 const float LOWEST = -3.4e38; // stands for a score that does not exist; finite, so that differences are
 const int KEY_ABSENT = 1 << 24; // the exponent of a key in a page that does not exist
 const uint Q_TILE = WAVES * 16 * (K_STEPS * 2 + 1);
 #define LEAST_TILE Q_TILE // q goes through there
 
 #include "attention_registers.glsl"
+#include "log2_e.glsl"
 #include "paged_places.glsl"
 
 const uint AT_ONCE = THREADS / LANES_OF_ROW; // keys that all threads load at once

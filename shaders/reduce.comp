@@ -98,8 +98,12 @@ Quad join_quad(Quad own, uvec4 bits, uint c) {
         [[unroll]] for (uint j = 0u; j < n; j++) { \
             v[j] = load_quad(from, c + j * next); \
         } \
-        [[unroll]] for (uint j = 0u; j < n; j++) { \
-            own = join_quad(own, v[j], c + j * next); \
+        if (KIND == REDUCE_LOG_SUM_EXP) { \
+            JOIN_EXPS(own.x, v, n) \
+        } else { \
+            [[unroll]] for (uint j = 0u; j < n; j++) { \
+                own = join_quad(own, v[j], c + j * next); \
+            } \
         } \
     }
 

@@ -6,7 +6,8 @@
 #ifndef ATTENTION_GLSL
 #define ATTENTION_GLSL
 
-const float LOG2_E = 1.44269504;
+#include "log2_e.glsl"
+
 const float LOWEST = -3.4e38; // stands for a missing score; finite, so that differences are finite
 
 // The number of keys that exist when the kernel runs.

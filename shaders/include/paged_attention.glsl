@@ -21,6 +21,7 @@ layout(constant_id = KEY_SPEC + 2) const uint HEADS = 1;
 layout(constant_id = KEY_SPEC + 3) const uint BATCH = 4;
 layout(constant_id = KEY_SPEC + 4) const uint ALIGNED = 0; // whether a batch never spans two pages
 layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // of a range, at least
+#include "log2_e.glsl"
 #include "slots.glsl"
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
@@ -28,7 +29,6 @@ layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // of a range, at lea
 #endif
 #include "last_arrival.glsl"
 
-const float LOG2_E = 1.44269504;
 const float LOWEST = -3.4e38; // stands for a missing score; finite, so that differences are finite
 const uint SLOTS = gl_WorkGroupSize.x / LANES;
 const uint MOST_SPLITS = 16; // ranges of a row that are combined

@@ -13,6 +13,7 @@
 #define REDUCE_KINDS_GLSL
 
 #include "convert.glsl"
+#include "log2_e.glsl"
 #include "math.glsl"
 
 const bool LEAST = KIND == REDUCE_AMIN || KIND == REDUCE_ARG_MIN;
@@ -71,6 +72,54 @@ uvec2 join_exps(uvec2 a, uvec2 b) {
     float sum = rises ? uintBitsToFloat(a.y) * factor + uintBitsToFloat(b.y)
                       : uintBitsToFloat(a.y) + uintBitsToFloat(b.y) * factor;
     return uvec2(floatBitsToUint(top), floatBitsToUint(sum));
+}
+
+vec4 floats_of(uvec4 bits) {
+    return vec4(bits_to_float(bits.x, x_DT), bits_to_float(bits.y, x_DT), bits_to_float(bits.z, x_DT),
+                bits_to_float(bits.w, x_DT));
+}
+
+// What JOIN_EXPS has to know of elements first: their maximum, and whether one of them may be NaN.
+struct Extent {
+    float top, all; // all is NaN if an element is, and otherwise only if there are infinities of both signs
+};
+
+Extent extended(Extent e, vec4 v) {
+    return Extent(max(e.top, max(max(v.x, v.y), max(v.z, v.w))), e.all + ((v.x + v.y) + (v.z + v.w)));
+}
+
+// The sum of exp(x - top) of four elements, for a finite top.
+float exps_below(vec4 x, float top) {
+    vec4 e = exp2((x - top) * LOG2_E); // the difference first, so that no element rises above top by rounding
+    return (e.x + e.y) + (e.z + e.w);
+}
+
+bool any_nan(uvec4 bits) {
+    return bits_nan(bits.x, x_DT) || bits_nan(bits.y, x_DT) || bits_nan(bits.z, x_DT) || bits_nan(bits.w, x_DT);
+}
+
+// Joins n quads with a partial result of log_sum_exp. With the largest of them known first, an element takes one
+// exponential, and fewer than half of the instructions of join_exps.
+#define JOIN_EXPS(own, v, n) { \
+    Extent extent = Extent(uintBitsToFloat(own.x), 0.0); \
+    [[unroll]] for (uint j = 0u; j < n; j++) { \
+        extent = extended(extent, floats_of(v[j])); \
+    } \
+    float top = extent.top, sum = uintBitsToFloat(own.y); \
+    if (is_inf(top)) { \
+        sum = is_nan(sum) ? sum : 1.0; \
+    } else { \
+        sum *= exp_below(uintBitsToFloat(own.x), top); \
+        [[unroll]] for (uint j = 0u; j < n; j++) { \
+            sum += exps_below(floats_of(v[j]), top); \
+        } \
+    } \
+    if (is_nan(extent.all)) { \
+        [[unroll]] for (uint j = 0u; j < n; j++) { \
+            sum = any_nan(v[j]) ? make_nan() : sum; \
+        } \
+    } \
+    own = uvec2(floatBitsToUint(top), floatBitsToUint(sum)); \
 }
 
 // Sums of floats carry their rounding error (compensated summation), so that they are accurate however many elements
