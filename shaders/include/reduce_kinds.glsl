@@ -60,8 +60,13 @@ uvec2 reduction_identity() {
     }
 }
 
-// exp(x - top) for x <= top, which may both be infinite.
-float exp_below(float x, float top) { return floatBitsToUint(x) == floatBitsToUint(top) ? 1.0 : m_exp(x - top); }
+// exp(x - top) of x <= top. The difference comes first, so that rounding raises none above 1.
+vec4 exps_below(vec4 x, float top) { return exp2((x - top) * LOG2_E); }
+
+// The same of one x, where both may be infinite.
+float exp_below(float x, float top) {
+    return floatBitsToUint(x) == floatBitsToUint(top) ? 1.0 : exp2((x - top) * LOG2_E);
+}
 
 uvec2 join_exps(uvec2 a, uvec2 b) {
     float x = uintBitsToFloat(a.x);
@@ -88,12 +93,6 @@ Extent extended(Extent e, vec4 v) {
     return Extent(max(e.top, max(max(v.x, v.y), max(v.z, v.w))), e.all + ((v.x + v.y) + (v.z + v.w)));
 }
 
-// The sum of exp(x - top) of four elements, for a finite top.
-float exps_below(vec4 x, float top) {
-    vec4 e = exp2((x - top) * LOG2_E); // the difference first, so that no element rises above top by rounding
-    return (e.x + e.y) + (e.z + e.w);
-}
-
 bool any_nan(uvec4 bits) {
     return bits_nan(bits.x, x_DT) || bits_nan(bits.y, x_DT) || bits_nan(bits.z, x_DT) || bits_nan(bits.w, x_DT);
 }
@@ -111,7 +110,8 @@ bool any_nan(uvec4 bits) {
     } else { \
         sum *= exp_below(uintBitsToFloat(own.x), top); \
         [[unroll]] for (uint j = 0u; j < n; j++) { \
-            sum += exps_below(floats_of(v[j]), top); \
+            vec4 e = exps_below(floats_of(v[j]), top); \
+            sum += (e.x + e.y) + (e.z + e.w); \
         } \
     } \
     if (is_nan(extent.all)) { \
