@@ -18,7 +18,7 @@ QUAD_BITS_IN(0, x)
 TENSOR_OUT(1, y, 2)
 layout(constant_id = 3) const uint KIND = REDUCE_SUM;
 layout(constant_id = 4) const uint STAGE = STAGE_WHOLE;
-layout(constant_id = 5) const uint AHEAD = 8; // most quads that are loaded before any is used: 1 or 8
+layout(constant_id = 5) const uint AHEAD = 8; // most quads that are loaded before any is used: 1, 4 or 8
 layout(constant_id = 6) const uint PLAIN = 0;  // a row consists of contiguous quads
 layout(push_constant) uniform Push { ReduceParams p; };
 
@@ -112,8 +112,10 @@ uvec2 reduce_lane(uint from, uint c, uint end) {
     uint next = 4u * p.lanes;
     if (STAGE != STAGE_FROM_PARTS) {
 #ifndef ROLLED
-        if (AHEAD > 1u) {
+        if (AHEAD >= 8u) {
             JOIN_QUADS(8u)
+        }
+        if (AHEAD >= 4u) {
             JOIN_QUADS(4u)
         }
 #endif
