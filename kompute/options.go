@@ -94,9 +94,9 @@ func WithOverlap() Option {
 // same tokens whatever else runs. With it, an engine makes 13 to 38 % more tokens of
 // Qwen3's 4B shape with 16 to 64 clients on an H200. Results are about as accurate: the
 // integers that x is rounded to have one scale for up to 128 columns instead of 32, and
-// their products are summed exactly. Activations of 16 bits are not rounded to integers,
-// and times the gain of a norm they keep 11 bits. A product takes up to 256 MB of device
-// memory for sums of parts.
+// their products are summed exactly. Activations of 16 bits keep their bits, or 11 where
+// the gain of a norm multiplies them, and their products are summed in float32. A product
+// takes up to 256 MB of device memory for sums of parts.
 //
 // It takes tensor cores in a form that Vulkan does not promise, so Open tries it out: on a
 // device that fails, such as a CPU driver, rows keep their bits, [DeviceStats].BatchVariant

@@ -16,7 +16,6 @@ layout(local_size_x_id = 0) in;
 #include "tensor.glsl"
 #include "quads.glsl"
 #include "cache_codes.glsl"
-#include "log2_e.glsl"
 #include "math.glsl"
 
 TENSOR_IN(0, q, 1)

@@ -58,8 +58,8 @@ const int KEY_ABSENT = 1 << 24; // the exponent of a key in a page that does not
 const uint Q_TILE = WAVES * 16 * (K_STEPS * 2 + 1);
 #define LEAST_TILE Q_TILE // q goes through there
 
-#include "attention_registers.glsl"
 #include "log2_e.glsl"
+#include "attention_registers.glsl"
 #include "paged_places.glsl"
 
 const uint AT_ONCE = THREADS / LANES_OF_ROW; // keys that all threads load at once

@@ -2,14 +2,15 @@
 // projection_parts, and projection_join finishes them, but lanes make matrices of float16 in their registers
 // (fragments.glsl), so codes take no detour through shared memory.
 //
-// A chunk is 128 columns, or a group of fewer columns with one scale. The chunk's x are integers of at most 2^22 times
-// one power of two, and an integer is 2048 times a high digit plus a low one, which float16 holds. A code c becomes the
-// subnormal number c * 2^-24, which takes a mask and no arithmetic. Tensor cores add up their products without rounding,
-// and scale and bias come in once for a chunk. In projection_parts they do for each 32 columns, and x
-// has a power of two for each of these. So rows have other last bits than there: WithoutBatchInvariance.
+// A chunk is the columns that have one scale, at most 128. The chunk's x are integers of at most 2^22 times one power
+// of two, and an integer is 2048 times a high digit plus a low one, which float16 holds. A code c becomes the subnormal
+// number c * 2^-24, which takes a mask and no arithmetic. Tensor cores add up their products without rounding, and
+// scale and bias come in once for a chunk. In projection_parts they do for each 32 columns, and x has a power of two
+// for each of these. So rows have other last bits than there: WithoutBatchInvariance.
 //
-// Where x has 16 bits, a digit is enough: a float16 holds the 11 bits of a float16 and the 8 of a bfloat16. Those of x
-// times a gain are rounded to 11 bits, as many as a float16 keeps that the norm by itself stores.
+// Where x has 16 bits, one digit is enough: a float16 holds the 11 bits of a float16 and the 8 of a bfloat16. Products
+// of x and a gain are rounded to 11 bits, which is what a norm that stores float16 would keep. Sums of such products
+// are not exact, but off by far less than that.
 //
 // variants: narrow_subgroup_khr
 // requires: float16
@@ -50,22 +51,22 @@ layout(push_constant) uniform Push { ProjectionParams p; };
 const uint BITS = 4, UNIT_SCALES = 1, SMALL_SHIFT = 5;
 const uint UNITS = COLS / 32;
 const uint CHUNK = GROUP_SHIFT >= 2 ? 4 : 1 << GROUP_SHIFT; // units, and words of codes that a lane loads together
-const uint RUN = PART / CHUNK; // chunks of a part
+const uint RUN = PART / CHUNK;                              // chunks of a part
 const uint PARTS = (UNITS + PART - 1) / PART;
 const bool EVEN = UNITS % PART == 0;
 const uint THREADS = TEAMS * 32;
-const uint SIDE = 16, BLOCKS = SIDE / 8;                      // rows of x, and of them matrices
-const uint TILES = 2, PAIR_ROWS = 16 * TILES;                 // that a team has at a time
-const uint HELD = 4;                                          // chunks, the scales of which a team has at a time
-const uint LAST_GROUP = (UNITS - 1) >> GROUP_SHIFT;           // of a row of w
+const uint SIDE = 16, BLOCKS = SIDE / 8;            // rows of x, and of them matrices
+const uint TILES = 2, PAIR_ROWS = 16 * TILES;       // that a team has at a time
+const uint HELD = 4;                                // chunks whose scales a team holds at a time
+const uint LAST_GROUP = (UNITS - 1) >> GROUP_SHIFT; // of a row of w
 
 #include "code_bytes.glsl"
 #include "projection_matrices.glsl"
 
-// The digits of x, four pairs together, by block, chunk, columns and lane; then for each chunk and row of x its
-// multiple and sum.
-const uint QUADS = CHUNK * DIGITS_OF_X; // of a chunk: one or two for each word
-const uint FACTORS_FROM = BLOCKS * RUN * QUADS * 32;
+// The digits of x, four pairs in a quad, by block, chunk, quad and lane; then for each chunk and row of x its multiple
+// and sum.
+const uint DIGIT_QUADS = CHUNK * DIGITS_OF_X; // of a chunk: one or two for each word
+const uint FACTORS_FROM = BLOCKS * RUN * DIGIT_QUADS * 32;
 shared uvec4 work[FACTORS_FROM + RUN * SIDE / 2];
 shared uint row_scales[TEAMS * 32 * HELD]; // scale and bias, 16 bits each, by team, row of w and chunk
 
@@ -86,8 +87,8 @@ uint scale_bits[HELD], bias_bits[HELD];
 // Of columns that do not exist, the last ones are read; digits are zero there.
 uint within(uint i, uint last) { return EVEN ? i : min(i, last); }
 
-// Start the loads of the codes of a chunk, and of the scales and biases of HELD chunks. Neighbouring lanes have those of
-// neighbouring chunks of a row.
+// Start the loads of the codes of a chunk, and of the scales and biases of HELD chunks: neighbouring lanes have those
+// of neighbouring chunks of a row.
 #define FETCHES(i) \
     void fetch_codes##i(uint first, uint chunk) { \
         uint t = lane() % 4, from = p.sets[i].w_offset + (first + lane() / 4) * p.sets[i].w_stride; \
@@ -199,9 +200,9 @@ void store_sums(uint first) {
     }
 }
 
-// The first row of w of a step, a multiple of 4, as coopMatStore wants. There is always a whole pair of tiles from there
-// on: the last one begins among the rows of the one before, and is repeated in place of those beyond; its sums are the
-// same, and stored in the same place.
+// The first row of w of a step, a multiple of 4, as coopMatStore wants. There is always a whole pair of tiles from
+// there on: the last one begins among the rows of the one before, and is repeated in place of those beyond; its sums
+// are the same, and stored in the same place.
 #define FIRST_ROW(i, step_) min((first_turn + (step_) / RUN * TEAMS) * PAIR_ROWS, p.sets[i].n - PAIR_ROWS)
 #define CHUNK_OF(step_) (part * RUN + (step_) % RUN)
 

@@ -17,10 +17,11 @@ constexpr int64_t kMostFragmentSums = 256 << 20; // bytes of the sums of parts
 
 } // namespace
 
+// With two digits of x, four bytes together; with one, the kernel needs less.
 uint32_t FragmentTiles::shared_bytes(uint32_t group_size) const {
-    const uint32_t chunks = kPart / kChunk, spans = chunks * std::max(1u, kChunk * 32 / group_size);
-    const uint32_t digits = kSide * kPart * 32 * 4, factors = spans * kSide * 8;
-    return digits + factors + teams * kHeldSpans * kPairRows * 4;
+    const uint32_t chunks = kPart / std::min(kMostChunk, group_size / 32);
+    const uint32_t digits = kSide * kPart * 32 * 4, factors = chunks * kSide * 8;
+    return digits + factors + teams * kHeldChunks * kPairRows * 4;
 }
 
 // With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter.
@@ -42,7 +43,8 @@ FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, in
     for (uint64_t turns = most; turns > 0; turns--) {
         const uint64_t workgroups = part_groups(tiles, t.teams * turns * FragmentTiles::kTiles) * uint64_t(others);
         const uint64_t together = std::min(kResident, uint64_t(divide_up(workgroups, compute_units)));
-        const uint64_t steps = turns * (FragmentTiles::kPart / FragmentTiles::kChunk);
+        // Of 128 columns. With smaller groups there are more, all of them shorter.
+        const uint64_t steps = turns * (FragmentTiles::kPart / FragmentTiles::kMostChunk);
         const uint64_t cost = divide_up(workgroups, compute_units * together) *
                               (kFixed + kFixedTogether * together + steps * (kStep + kTogether * together));
         if (cost < least) {

@@ -61,11 +61,11 @@ PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &sha
 
 // How projection_fragments is launched.
 struct FragmentTiles {
-    static constexpr uint32_t kPart = 16, kChunk = 4;              // units of 32 columns
+    static constexpr uint32_t kPart = 16, kMostChunk = 4;          // units of 32 columns
     static constexpr uint32_t kSide = 16;                          // rows of x of a workgroup
     static constexpr uint32_t kTiles = 2, kPairRows = 16 * kTiles; // that a team has at a time
     static constexpr uint32_t kMostTeams = 8;
-    static constexpr uint32_t kHeldSpans = 4; // the scales of which a team has at a time
+    static constexpr uint32_t kHeldChunks = 4; // whose scales a team holds at a time
 
     uint32_t teams, turns;
 

@@ -315,7 +315,7 @@ TEST(a_projection_takes_several_rows) {
 }
 
 // By matrices made in registers, where the device passes their check: one to four blocks of rows, of which fewer than
-// three need large products, several turns, one and two matrices, parts and chunks that are not whole, a last pair of
+// three need large products, several turns, one and two matrices, parts that are not whole, a last pair of
 // tiles that begins among other rows, and each size of a group.
 TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
     const auto fragments = [](bool asked) {
@@ -342,7 +342,7 @@ TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
                             {37, 384, 1000, 64, 1},
                             {40, 2560, 36, 128, 0},
                             {64, 2560, 1000, 128, 1},
-                            {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16}, // x has one digit
+                            {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16}, // from here on x has one digit
                             {35, 352, 400, 32, 1, 4, 0, DT_BFLOAT16},
                             {37, 960, 384, 64, 1, 4, 0, DT_FLOAT16}};
     for (Rows &c : cases) {

@@ -1,10 +1,10 @@
 // The digits of x of projection_fragments, in the order in which lanes take them, and what they are multiplied by.
 //
-// Before the include: part_places.glsl, and what the kernel declares of shared memory. Four neighbouring lanes of a matrix
-// take 16 columns of a step. A lane's word of codes has 8 neighbouring columns: masked and shifted, codes 0 and 4, 1 and
-// 5, 2 and 6, and 3 and 7 become pairs. Those of the odd ones are 16 times too large, so their digits are 16 times smaller
-// than the others: half of what they are, and 8 times, for which float16 has room and which keeps the multiple of the
-// largest floats finite.
+// Before the include: part_places.glsl, and what the kernel declares of shared memory. Four neighbouring lanes of a
+// matrix take 16 columns of a step. A lane's word of codes has 8 neighbouring columns: masked and shifted, codes 0 and
+// 4, 1 and 5, 2 and 6, and 3 and 7 become pairs. Those of the odd ones are 16 times too large, so their digits are 16
+// times smaller than the others: half of what they are, and 8 times, for which float16 has room and which keeps the
+// multiple of the largest floats finite.
 #ifndef FRAGMENT_DIGITS_GLSL
 #define FRAGMENT_DIGITS_GLSL
 
@@ -12,13 +12,14 @@ const float HIGH_DIGIT = 2048.0;
 const uint CHUNK_THREADS = 4 * CHUNK; // neighbours that make the digits of a chunk of a row
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
-// Of two digits, the high ones of a step of 16 columns and then the low ones; of one, those of the two steps of a word.
-// The order of lanes differs, so that threads that store those of different words use different banks of shared memory.
+// With two digits, a quad has those of a step of 16 columns, the high ones first; with one, those of both steps of a
+// word. The order of lanes differs, so that threads that store those of different words use different banks of shared
+// memory.
 uint digits_at(uint b, uint chunk, uint quad, uint lane) {
-    return ((b * RUN + chunk) * QUADS + quad) * 32 + (lane ^ (quad / DIGITS_OF_X * 2));
+    return ((b * RUN + chunk) * DIGIT_QUADS + quad) * 32 + (lane ^ (quad / DIGITS_OF_X * 2));
 }
 
-// A lane's digits of one of the two steps of a word: in x and y the high ones, in z and w the low ones, if there are.
+// A lane's digits of one of the two steps of a word: in x and y the high ones, in z and w the low ones, if any.
 uvec4 digits_of_step(uint b, uint chunk, uint word, uint step_) {
     uvec4 digits = work[digits_at(b, chunk, word * DIGITS_OF_X + step_ * (DIGITS_OF_X - 1), gl_SubgroupInvocationID)];
     return DIGITS_OF_X == 1 && step_ == 1 ? digits.zwxy : digits;
@@ -48,7 +49,8 @@ void load_eight(uint pass) {
 
 const float ROUND = 12582912.0; // 1.5 * 2^23: added to a number of at most 2^22, it rounds it
 
-vec4 rounded(vec4 v, float up) {
+// Integers, unless one digit holds the number itself.
+vec4 scaled(vec4 v, float up) {
     if (DIGITS_OF_X == 1) {
         return v * up;
     }
@@ -58,7 +60,7 @@ vec4 rounded(vec4 v, float up) {
 
 vec4 of_11_bits(vec4 v) { return uintBitsToFloat((floatBitsToUint(v) + 0x1000u) & 0xffffe000u); }
 
-// The high digits of two integers and the low ones, times a factor. One digit is not an integer.
+// The high digits of two numbers and the low ones, times a factor.
 uvec2 digits_of(float a, float b, float by) {
     vec2 n = vec2(a, b);
     if (DIGITS_OF_X == 1) {
@@ -69,12 +71,13 @@ uvec2 digits_of(float a, float b, float by) {
     return uvec2(packFloat2x16(f16vec2(high * by)), packFloat2x16(f16vec2(low * by)));
 }
 
-// With infinities or NaNs, the multiple is infinite, so no sum is finite, and projection_join computes it anew. The integers
-// are multiples of 2^(exponent - 127 - 21), codes of 2^-24, and digits are 8 times too large, which leaves the exponent itself.
+// With infinities or NaNs, neither multiple nor sum is finite, nor then the result, which projection_join computes anew
+// without a norm. What digits hold is in units of 2^(exponent - 127 - 21), codes are in units of 2^-24, and digits are
+// 8 times too large, which leaves the exponent itself.
 void store_factors(uint eight, uint exponent, float sum) {
     uint at = factors_at(eight / CHUNK_THREADS % RUN, row_of(eight)), column = row_of(eight) % 2 * 2;
     work[at][column] = exponent << 23;
-    work[at][column + 1] = floatBitsToUint(sum);
+    work[at][column + 1] = exponent == 255 ? floatBitsToUint(make_nan()) : floatBitsToUint(sum);
 }
 
 void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
@@ -90,7 +93,7 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
     }
     uvec4 magnitudes = max(floatBitsToUint(a) & 0x7fffffffu, floatBitsToUint(b) & 0x7fffffffu);
     uint largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
-    if (DIGITS_OF_X == 1 && NORM == 2) { // before they are added up, for products with codes and biases largely cancel
+    if (DIGITS_OF_X == 1 && NORM == 2) { // before they are added up: products with codes and with biases largely cancel
         a = of_11_bits(a);
         b = of_11_bits(b);
     }
@@ -104,8 +107,8 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
     }
     uint exponent = max(largest >> 23, 22u);
     float up = uintBitsToFloat((275u - exponent) << 23); // 2^21 over the largest one's power of two
-    a = rounded(a, up);
-    b = rounded(b, up);
+    a = scaled(a, up);
+    b = scaled(b, up);
     uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, 8.0), digits_of(a.y, b.y, 0.5), digits_of(a.z, b.z, 8.0),
                               digits_of(a.w, b.w, 0.5));
     uint word = eight % CHUNK, lane = row % 8 * 4 + eight / CHUNK % 4;

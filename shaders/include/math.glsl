@@ -6,6 +6,8 @@
 #ifndef MATH_GLSL
 #define MATH_GLSL
 
+#include "log2_e.glsl"
+
 const uint INF_BITS = 0x7f800000u;
 
 float make_nan() { return uintBitsToFloat(0x7fc00000u); }
@@ -33,7 +35,7 @@ float m_exp(float x) {
     }
     x = clamp(x, -104.0, 89.0); // beyond: 0 and infinity
     // Each fma is written out, so that all kernels that use this get the same bits.
-    float n = floor(fma(x, 1.44269504, 0.5));
+    float n = floor(fma(x, LOG2_E, 0.5));
     precise float r = (x - n * 0.69140625) - n * 0.00174093056; // the first product is exact
     float q = 0.00139269268; // |r| <= ln(2)/2
     q = fma(q, r, 0.00836377405);

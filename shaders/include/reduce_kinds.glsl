@@ -13,7 +13,6 @@
 #define REDUCE_KINDS_GLSL
 
 #include "convert.glsl"
-#include "log2_e.glsl"
 #include "math.glsl"
 
 const bool LEAST = KIND == REDUCE_AMIN || KIND == REDUCE_ARG_MIN;
@@ -63,7 +62,7 @@ uvec2 reduction_identity() {
 // exp(x - top) of x <= top. The difference comes first, so that rounding raises none above 1.
 vec4 exps_below(vec4 x, float top) { return exp2((x - top) * LOG2_E); }
 
-// The same of one x, where both may be infinite.
+// The same for one x; both may be infinite.
 float exp_below(float x, float top) {
     return floatBitsToUint(x) == floatBitsToUint(top) ? 1.0 : exp2((x - top) * LOG2_E);
 }
@@ -84,42 +83,43 @@ vec4 floats_of(uvec4 bits) {
                 bits_to_float(bits.w, x_DT));
 }
 
-// What JOIN_EXPS has to know of elements first: their maximum, and whether one of them may be NaN.
+// What JOIN_EXPS needs to know about its elements first: their maximum, and a sum that is NaN if one of them is, but also
+// if infinities of both signs meet in it.
 struct Extent {
-    float top, all; // all is NaN if an element is, and otherwise only if there are infinities of both signs
+    float top, total;
 };
 
 Extent extended(Extent e, vec4 v) {
-    return Extent(max(e.top, max(max(v.x, v.y), max(v.z, v.w))), e.all + ((v.x + v.y) + (v.z + v.w)));
+    return Extent(max(e.top, max(max(v.x, v.y), max(v.z, v.w))), e.total + ((v.x + v.y) + (v.z + v.w)));
 }
 
 bool any_nan(uvec4 bits) {
     return bits_nan(bits.x, x_DT) || bits_nan(bits.y, x_DT) || bits_nan(bits.z, x_DT) || bits_nan(bits.w, x_DT);
 }
 
-// Joins n quads with a partial result of log_sum_exp. With the largest of them known first, an element takes one
+// Joins n quads with a partial result of log_sum_exp. Bits depend on n, so on AHEAD. With the largest of them known first, an element takes one
 // exponential, and fewer than half of the instructions of join_exps.
-#define JOIN_EXPS(own, v, n) { \
-    Extent extent = Extent(uintBitsToFloat(own.x), 0.0); \
+#define JOIN_EXPS(partial_, v, n) { \
+    Extent extent = Extent(uintBitsToFloat(partial_.x), 0.0); \
     [[unroll]] for (uint j = 0u; j < n; j++) { \
         extent = extended(extent, floats_of(v[j])); \
     } \
-    float top = extent.top, sum = uintBitsToFloat(own.y); \
+    float top = extent.top, sum = uintBitsToFloat(partial_.y); \
     if (is_inf(top)) { \
         sum = is_nan(sum) ? sum : 1.0; \
     } else { \
-        sum *= exp_below(uintBitsToFloat(own.x), top); \
+        sum *= exp_below(uintBitsToFloat(partial_.x), top); \
         [[unroll]] for (uint j = 0u; j < n; j++) { \
             vec4 e = exps_below(floats_of(v[j]), top); \
             sum += (e.x + e.y) + (e.z + e.w); \
         } \
     } \
-    if (is_nan(extent.all)) { \
+    if (is_nan(extent.total)) { \
         [[unroll]] for (uint j = 0u; j < n; j++) { \
             sum = any_nan(v[j]) ? make_nan() : sum; \
         } \
     } \
-    own = uvec2(floatBitsToUint(top), floatBitsToUint(sum)); \
+    partial_ = uvec2(floatBitsToUint(top), floatBitsToUint(sum)); \
 }
 
 // Sums of floats carry their rounding error (compensated summation), so that they are accurate however many elements
