@@ -1,7 +1,6 @@
-// Writes rows of q, k or v as float16 parts for sdpa_coopmat, 16 threads a row,
-// padded with zeros to whole matrices. Infinities and NaNs are replaced by zeros,
-// and flagged in the row's exponent. Of a cache, most of the keys behind those that
-// exist are left out: nobody reads them.
+// Writes rows of q, k or v as float16 parts for sdpa_coopmat and sdpa_fragments, 16 threads a row, padded with zeros to
+// whole matrices. Infinities and NaNs are replaced by zeros, and flagged in the row's exponent. Of a cache, most of the
+// keys behind those that exist are left out: nobody reads them.
 //
 // variants: narrow
 // requires: float16 subgroup32
@@ -23,17 +22,17 @@ layout(set = 0, binding = 3) readonly buffer Lengths { int lengths[]; };
 layout(constant_id = 2) const uint PARTS = 2;
 layout(constant_id = 3) const uint VECTOR = 0; // whether x can be loaded in quads
 layout(constant_id = 4) const uint HAS_LENGTH = 0; // of the steps; the groups then have one head
+layout(constant_id = 5) const uint ORDER = SPLIT_ROWS;
 
 layout(push_constant) uniform Push { SDPASplitParams p; };
 
-uint row_start(uint row) {
-    uint at = p.offset;
-    [[unroll]] for (int d = 2; d >= 0; d--) {
-        uint q = row / p.shape[d];
-        at += (row - q * p.shape[d]) * p.strides[d + 1];
-        row = q;
-    }
-    return at + row * p.strides[0];
+shared uvec4 staged[8][LANES_OF_ROW]; // runs of the workgroup's rows
+
+// A row of a head; the head is one of all in the batch.
+uint row_start(uint head, uint row) {
+    uint step = row / p.group, batch = head / p.heads;
+    return p.offset + batch * p.strides[0] + (head - batch * p.heads) * p.strides[1] + step * p.strides[2] +
+           (row - step * p.group) * p.strides[3];
 }
 
 vec4 load4(uint from, uint k) {
@@ -49,11 +48,48 @@ vec4 load4(uint from, uint k) {
     return v;
 }
 
-// Whether no row of the workgroup exists. If its rows are of two heads, it does not matter.
+// Whether no row of the workgroup, nor of its tile of keys, exists. If its rows are of two heads, it does not matter.
 bool is_past_the_end() {
     uint count = gl_WorkGroupSize.x / LANES_OF_ROW;
-    uint step = workgroup_index() * count % p.shape[1];
-    return HAS_LENGTH != 0 && int(step) >= lengths[p.length_offset] && step + count <= p.shape[1];
+    uint step = workgroup_index() * count % p.head_rows;
+    int end = HAS_LENGTH != 0 ? min(lengths[p.length_offset], int(p.used_rows)) : 0;
+    return HAS_LENGTH != 0 && int(step) >= (end + SPLIT_TILE - 1) / SPLIT_TILE * SPLIT_TILE &&
+           step + count <= p.head_rows;
+}
+
+// Which rows and elements sdpa_fragments has where is told there. It loads quads that are next to each other: rows are
+// padded to tiles of 16 queries or 32 keys, so that rows of a tile are of one head, and runs to chunks of 4.
+uint at_of_queries(uint row, uint run) {
+    return ((row / 16 * (p.runs / 4) + run / 4) * 2 + row % 2) * 32 + row % 16 / 2 * 4 + run % 4;
+}
+
+uint at_of_keys(uint row, uint run) {
+    uint tile = row % 32 / 16 * 2 + row % 4 / 2, column = row % 16 / 4 * 2 + row % 2;
+    return ((row / 32 * (p.runs / 4) + run / 4) * 4 + tile) * 32 + column * 4 + run % 4;
+}
+
+uint at_of_values(uint row, uint run) {
+    uint i = row % 4, half_tile = row % 32 / 16;
+    return ((row / 32 * (p.runs / 4) + run / 4) * 4 + half_tile * 2 + i % 2) * 32 + (run % 4 * 2 + i / 2) * 4 +
+           row % 16 / 4;
+}
+
+// What this thread stores of the words that the threads of its row and its neighbours made.
+uvec4 exchange(uvec4 words, uint row, uint run) {
+    uint r = gl_LocalInvocationIndex / LANES_OF_ROW;
+    barrier(); // others may still read
+    staged[r][run] = words;
+    barrier();
+    if (ORDER == SPLIT_QUERIES) {
+        uvec4 even = staged[r / 2 * 2][run], odd = staged[r / 2 * 2 + 1][run];
+        return row % 2 == 0 ? uvec4(even.x, odd.x, even.y, odd.y) : uvec4(even.z, odd.z, even.w, odd.w);
+    }
+    uvec4 w;
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        w[i] = staged[r / 4 * 4 + i][run][row % 4];
+    }
+    uvec2 low = (w.xz & 0xffffu) | w.yw << 16, high = w.xz >> 16 | (w.yw & 0xffff0000u);
+    return uvec4(low, high);
 }
 
 void main() {
@@ -63,20 +99,33 @@ void main() {
     uint thread = workgroup_index() * gl_WorkGroupSize.x + gl_LocalInvocationIndex;
     uint row = min(thread / LANES_OF_ROW, p.rows - 1);
     uint run = thread % LANES_OF_ROW;
-    uint from = row_start(row);
-    vec4 a = load4(from, run * 8), b = load4(from, run * 8 + 4);
+    uint head = row / p.head_rows, own = row - head * p.head_rows;
+    vec4 a = vec4(0.0), b = vec4(0.0);
+    if (own < p.used_rows) {
+        uint from = row_start(head, own);
+        a = load4(from, run * 8);
+        b = load4(from, run * 8 + 4);
+    }
     int exponent = scale_run(a, b);
+    vec4 c = PARTS > 1 ? high_part4(a) : a;
+    vec4 d = PARTS > 1 ? high_part4(b) : b;
+    uvec4 high = pack_run(c, d), low = pack_run(a - c, b - d);
+    uint at = row * p.runs + run;
+    if (ORDER == SPLIT_KEYS) {
+        at = at_of_keys(row, run);
+    } else if (ORDER != SPLIT_ROWS) {
+        at = ORDER == SPLIT_QUERIES ? at_of_queries(row, run) : at_of_values(row, run);
+        high = exchange(high, row, run);
+        low = PARTS > 1 ? exchange(low, row, run) : low;
+    }
     if (thread / LANES_OF_ROW >= p.rows || run >= p.runs) {
         return;
     }
-    uint at = row * p.runs + run;
-    vec4 c = PARTS > 1 ? high_part4(a) : a;
-    vec4 d = PARTS > 1 ? high_part4(b) : b;
-    parts[at] = pack_run(c, d);
+    parts[at] = high;
     if (PARTS > 1) {
-        parts[p.rows * p.runs + at] = pack_run(a - c, b - d);
+        parts[p.rows * p.runs + at] = low;
     }
-    if (run == 0) {
-        exponents[row] = exponent;
+    if (run == 0 && own < p.used_rows) {
+        exponents[head * p.used_rows + own] = exponent;
     }
 }

@@ -7,29 +7,34 @@ namespace kpx {
 namespace {
 
 constexpr int64_t kMatrixHead = 128; // the most elements of a head in sdpa_coopmat
-constexpr int64_t kTileKeys = 32;    // that sdpa_coopmat2 processes at a time
 
 // Runs of 8 elements of a head, padded to whole matrices.
 uint32_t matrix_runs(uint32_t d) {
     return (d + 15) / 16 * 2;
 }
 
-// Splits an operand of sdpa_coopmat into float16 parts of [batch, key heads, steps, heads of a group], with the
-// exponents of its rows. length: how many of the steps exist, if it is not absent.
+// An operand as float16 parts of [batch, key heads, steps, heads of a group], with the exponents of its rows.
 struct SplitOperand {
     Array parts, exponents;
     uint32_t count;
 };
 
-SplitOperand split(Lowering &lowering, const Array &x, uint32_t group, const Array &length = {}) {
-    const int64_t rows = x.dim(0) * x.dim(1) * x.dim(2), spare = 2 * kTile; // tiles read past the last row
+// Splits an operand. Rows are padded to a multiple of `unit` elements, and heads to whole tiles unless the order is
+// that of rows. length: how many of the steps exist, if it is not absent.
+SplitOperand split(Lowering &lowering, const Array &x, uint32_t group, uint32_t order, uint32_t unit,
+                   const Array &length = {}) {
+    const int64_t used = x.dim(2) * group, tile = order == SPLIT_ROWS ? 1 : order == SPLIT_QUERIES ? 16 : SPLIT_TILE;
+    const int64_t head_rows = divide_up(used, tile) * tile, heads = x.dim(1) / group;
+    const int64_t rows = x.dim(0) * heads * head_rows, spare = 2 * kTile; // tiles read past the last row
     SDPASplitParams p{};
     p.rows = uint32_t(rows);
     p.cols = uint32_t(x.dim(3));
-    p.runs = matrix_runs(p.cols);
-    const uint32_t shape[3] = {uint32_t(x.dim(1)) / group, uint32_t(x.dim(2)), group};
+    p.runs = divide_up(p.cols, unit) * unit / 8;
+    p.head_rows = uint32_t(head_rows);
+    p.used_rows = uint32_t(used);
+    p.heads = uint32_t(heads);
+    p.group = group;
     const int64_t strides[4] = {x.stride(0), x.stride(1) * group, x.stride(2), x.stride(1)};
-    std::copy(shape, shape + 3, p.shape);
     std::copy(strides, strides + 4, p.strides);
     p.col_stride = uint32_t(x.stride(3));
     p.offset = uint32_t(x.offset);
@@ -41,7 +46,8 @@ SplitOperand split(Lowering &lowering, const Array &x, uint32_t group, const Arr
                                        .x_dtype = x.dtype,
                                        .parts = count,
                                        .vector = quads_in_rows(x),
-                                       .has_length = uint32_t(bool(length))},
+                                       .has_length = uint32_t(bool(length)),
+                                       .order = order},
                       {.x = {x, KPX_READ},
                        .parts = {out.parts, KPX_WRITE},
                        .exponents = {out.exponents, KPX_WRITE},
@@ -50,33 +56,16 @@ SplitOperand split(Lowering &lowering, const Array &x, uint32_t group, const Arr
     return out;
 }
 
-// The number of workgroups of sdpa_coopmat2, with 16 rows for each subgroup.
-struct MatrixLaunch {
-    uint32_t waves;
-    int64_t groups;
-};
-
-// With keys and values in two parts, eight subgroups share them, unless that leaves too few workgroups for the device:
-// the rows that see the most keys take longest. With one part there is less to share, and four subgroups wait less for
-// each other.
-MatrixLaunch plan_matrices(const DeviceTraits &device, const Attention &a, bool parts) {
-    const int64_t rows = int64_t(a.p.queries) * a.p.group, heads = a.p.rows / rows;
-    const auto groups = [&](uint32_t waves) { return heads * divide_up(rows, waves * 16); };
-    const uint32_t waves = parts && groups(8) >= 2 * int64_t(device.compute_units) ? 8 : 4;
-    return {waves, groups(waves)};
+// Whether a device that runs sdpa_coopmat can also run sdpa_fragments.
+bool prefers_fragments(const Lowering &lowering, const Attention &a) {
+    const uint32_t q_parts = a.q.dtype == DT_FLOAT32 ? 2 : 1;
+    return lowering.device().fragments && lowering.has_kernel(spec::sdpa_fragments::kKernel) &&
+           q_parts * divide_up(a.p.d, 32) * 2 * SDPA_WAVES * 32 * 16 <= lowering.device().max_shared_bytes;
 }
 
-// Whether a device that runs sdpa_coopmat can also run sdpa_coopmat2: operands of 32 keys must fit in shared memory.
-bool prefers_registers(const Lowering &lowering, const Attention &a) {
-    const uint32_t runs = matrix_runs(a.p.d) + 1 + matrix_runs(a.p.dv) + 1;
-    return lowering.device().subgroup_size == 32 &&
-           runs * 2 * kTileKeys * 16 + 512 <= lowering.device().max_shared_bytes &&
-           lowering.has_kernel(spec::sdpa_coopmat2::kKernel);
-}
-
-// The constants of sdpa_coopmat for sdpa_coopmat2.
-spec::sdpa_coopmat2 in_registers(const spec::sdpa_coopmat &s, uint32_t waves, uint32_t w_parts) {
-    return {.threads = waves * s.lanes,
+// The constants of sdpa_coopmat for sdpa_fragments.
+spec::sdpa_fragments in_fragments(const spec::sdpa_coopmat &s, uint32_t w_parts) {
+    return {.threads = SDPA_WAVES * s.lanes,
             .q_dtype = s.q_dtype,
             .k_dtype = s.k_dtype,
             .v_dtype = s.v_dtype,
@@ -90,9 +79,7 @@ spec::sdpa_coopmat2 in_registers(const spec::sdpa_coopmat &s, uint32_t waves, ui
             .k_steps = s.k_steps,
             .v_steps = s.v_steps,
             .lanes = s.lanes,
-            .w_parts = w_parts,
-            .waves = waves,
-            .keys = uint32_t(kTileKeys)};
+            .w_parts = w_parts};
 }
 
 } // namespace
@@ -108,12 +95,15 @@ bool prefers_matrices(const Lowering &lowering, const Attention &a) {
 }
 
 void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
+    const bool fragments = prefers_fragments(lowering, a);
+    const uint32_t unit = fragments ? 32 : 16;
     SDPAParams p = a.p;
     p.out_offset = uint32_t(a.out.offset);
     const Array &mask = a.mask ? a.mask : a.q;
     const Array &length = a.length ? a.length : a.q;
-    const SplitOperand q = split(lowering, a.q, p.group), k = split(lowering, a.k, 1, a.length),
-                       v = split(lowering, a.v, 1, a.length);
+    const SplitOperand q = split(lowering, a.q, p.group, fragments ? SPLIT_QUERIES : SPLIT_ROWS, unit),
+                       k = split(lowering, a.k, 1, fragments ? SPLIT_KEYS : SPLIT_ROWS, unit, a.length),
+                       v = split(lowering, a.v, 1, fragments ? SPLIT_VALUES : SPLIT_ROWS, unit, a.length);
     const uint32_t lanes = lowering.device().subgroup_size;
     const spec::sdpa_coopmat spec{.threads = 4 * lanes,
                                   .q_dtype = a.q.dtype,
@@ -145,12 +135,13 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
                            .v_exponents = {v.exponents, KPX_READ}},
                           p, grid_1d(lowering.device(), n));
     };
-    if (!prefers_registers(lowering, a)) {
-        return dispatch(spec, groups);
+    if (fragments) {
+        const bool exact = a.q.dtype == DT_FLOAT32 || a.out.dtype == DT_FLOAT32;
+        const int64_t rows = int64_t(p.queries) * p.group;
+        dispatch(in_fragments(spec, exact ? 2 : 1), p.rows / rows * divide_up(rows, SDPA_WAVES * 16));
+    } else {
+        dispatch(spec, groups);
     }
-    const MatrixLaunch launch = plan_matrices(lowering.device(), a, k.count > 1 || v.count > 1);
-    const bool exact = a.q.dtype == DT_FLOAT32 || a.out.dtype == DT_FLOAT32;
-    dispatch(in_registers(spec, launch.waves, exact ? 2 : 1), launch.groups);
 }
 
 } // namespace kpx

@@ -7,6 +7,7 @@
 #endif
 
 #include "abi/error.hpp"
+#include "gen_kernels.hpp"
 #include "runtime/compute_units.hpp"
 #include "runtime/coopmat.hpp"
 #include "runtime/descriptors.hpp"
@@ -39,7 +40,11 @@ std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &o
     }
     std::shared_ptr<Device> device(new Device(chosen.handle, options));
     device->overlaps_ = options.overlaps != 0 && passes_overlap_check(*device);
-    device->traits_.fragments = options.batch_variant != 0 && passes_fragment_check(*device);
+    const Variants none;
+    device->traits_.fragments = passes_fragment_check(*device);
+    device->traits_.batch_variant = options.batch_variant != 0 && device->traits_.fragments &&
+                                    device->kernels().best(spec::projection_fragments::kKernel, none) != nullptr &&
+                                    device->kernels().best(spec::projection_join::kKernel, none) != nullptr;
     return device;
 }
 
@@ -277,7 +282,7 @@ kpx_device_stats Device::stats() {
     out.pipelines_built = kernels_->pipelines_built();
     out.refusals = kernels_->refusals();
     out.overlaps = overlaps_;
-    out.batch_variant = traits_.fragments;
+    out.batch_variant = traits_.batch_variant;
     out.allocations = allocations_;
     out.validation_messages = validation_messages();
     out.host_bytes = host_memory_->in_use();

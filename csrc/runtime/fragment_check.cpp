@@ -18,11 +18,8 @@ bool passes_fragment_check(Device &device) {
     Program program;
     const Variants none;
     ProgramLowering lowering(device, program, ScratchMemory::now, nullptr, none);
-    for (const char *kernel :
-         {spec::fragment_check::kKernel, spec::projection_fragments::kKernel, spec::projection_join::kKernel}) {
-        if (!lowering.has_kernel(kernel)) {
-            return false;
-        }
+    if (!lowering.has_kernel(spec::fragment_check::kKernel)) {
+        return false;
     }
     Array failures = lowering.scratch(DT_UINT32, {1});
     failures.buffer = device.memory().allocate_mapped(sizeof(uint32_t));

@@ -6,8 +6,8 @@ namespace kpx {
 class Device;
 
 // Whether the device has the shapes of fragments.glsl, with elements in the places that it expects, and sums them
-// exactly: runs a kernel that compares products with those of integers. Also false if that kernel, or one of those that
-// depend on the answer, cannot be run. Throws the driver's other errors.
+// exactly: runs a kernel that compares products with those of integers. Also false if that kernel cannot be run. Throws
+// the driver's other errors.
 bool passes_fragment_check(Device &device);
 
 } // namespace kpx

@@ -195,6 +195,7 @@ struct Rows {
     uint32_t mode = 0; // QUANTIZATION_*; of mxfp4, cols are a multiple of 128, and of nvfp4 of 64
     uint32_t dtype = DT_FLOAT32;
     float bound = 0; // of the differences, as a part of the largest result
+    bool nan_gain = false;
 };
 static bool same_results(const std::vector<float> &a, const std::vector<float> &b, float bound) {
     float most = 0;
@@ -208,7 +209,7 @@ static bool same_results(const std::vector<float> &a, const std::vector<float> &
 }
 
 static void check_rows(const Device &device, const Rows &c) {
-    const auto [rows, cols, out, group, norm, bits, mode, dtype, bound] = c;
+    const auto [rows, cols, out, group, norm, bits, mode, dtype, bound, nan_gain] = c;
     Layer l(device, nullptr);
     const Tensor x = l.random(dtype, {rows, cols}, 1), residual = l.random(dtype, {rows, out}, 1);
     const Tensor gain = l.random(dtype, {cols}, 1);
@@ -218,10 +219,19 @@ static void check_rows(const Device &device, const Rows &c) {
                                               : l.matrix(c.out, c.cols, c.group, c.bits);
     };
     const Matrix m = matrix(), up = matrix();
-    if (norm == 0 && dtype == DT_FLOAT32) { // the norm of a row with infinities is NaN
-        const float infinities[2] = {INFINITY, -INFINITY};
-        write_bytes(l.stream, x.buffer, 3 * sizeof(float), &infinities[0], sizeof(float));
-        write_bytes(l.stream, x.buffer, (rows * cols - 1) * sizeof(float), &infinities[1], sizeof(float));
+    const size_t size = dtype == DT_FLOAT32 ? 4 : 2;
+    const auto write_bits = [&](const Tensor &t, int64_t at, uint32_t number) { // of float32
+        const uint32_t own = dtype == DT_FLOAT32    ? number
+                             : dtype == DT_BFLOAT16 ? number >> 16
+                                                    : number >> 16 & 0xfc00u;
+        write_bytes(l.stream, t.buffer, at * size, &own, size);
+    };
+    if (norm == 0) { // the norm of a row with infinities is NaN
+        write_bits(x, 3, 0x7f800000u);
+        write_bits(x, rows * cols - 1, 0xff800000u);
+    }
+    if (nan_gain) {
+        write_bits(gain, 5, 0x7fc00000u);
     }
     struct {
         uint32_t group_size, bits, norm, epilogue;
@@ -344,7 +354,9 @@ TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
                             {64, 2560, 1000, 128, 1},
                             {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16}, // from here on x has one digit
                             {35, 352, 400, 32, 1, 4, 0, DT_BFLOAT16},
-                            {37, 960, 384, 64, 1, 4, 0, DT_FLOAT16}};
+                            {37, 960, 384, 64, 1, 4, 0, DT_FLOAT16},
+                            {33, 512, 400, 128, 1, 4, 0, DT_BFLOAT16, 0.0f, true},
+                            {33, 512, 400, 128, 1, 4, 0, DT_FLOAT32, 0.0f, true}};
     for (Rows &c : cases) {
         c.bound = c.dtype == DT_FLOAT32 ? kBound : c.dtype == DT_FLOAT16 ? kFloat16 : kBfloat16;
     }

@@ -31,6 +31,7 @@ class RecordedLowering : public kpx::Lowering {
                              .dot8 = true,
                              .byte_matrices_of_8 = true,
                              .fragments = true,
+                             .batch_variant = false,
                              .is_cpu = false,
                              .small_code = false,
                              .as_gpu = false};

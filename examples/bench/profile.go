@@ -242,8 +242,7 @@ func (b *bench) lookAtPiece(ctx context.Context, t test, p *promptProfile) (err 
 			}
 		}
 	}
-	last := (s.Stats().Fed-1)%generate.DefaultPrefillStep + 1 // tokens of the last piece
-	region, rows := s.PromptRegion(last)
+	region, rows, last := s.PromptRegion()
 	if region == nil {
 		return nil // this device cannot capture it
 	}

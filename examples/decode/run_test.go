@@ -304,7 +304,7 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--cache-type", "int8"}, "--cache-type"},
 		{[]string{"--max-tokens", "0"}, "--max-tokens"},
 		{[]string{"--max-tokens", "many"}, "flag --max-tokens"},
-		{[]string{"--prefill-step", "0"}, "--prefill-step"},
+		{[]string{"--prefill-step", "-1"}, "--prefill-step"},
 		{[]string{"--temp", "-1"}, "temp"},
 		{[]string{"--temp", "NaN"}, "temp"},
 		{[]string{"--top-p", "1.5"}, "top-p"},

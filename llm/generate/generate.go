@@ -99,7 +99,7 @@ func (s *Session) generate(ctx context.Context, prompt []int, o Options, onToken
 	}
 	s.busy = true
 	defer func() { s.busy = false }()
-	if err := errors.Join(o.fill(), o.Sampling.Validate()); err != nil {
+	if err := errors.Join(o.fill(s.model.Device()), o.Sampling.Validate()); err != nil {
 		return nil, err
 	}
 	limits := s.model.Limits()

@@ -22,18 +22,25 @@ func (e *PromptError) Error() string { return fmt.Sprintf("%v: %s", ErrPrompt, e
 // Unwrap returns ErrPrompt.
 func (e *PromptError) Unwrap() error { return ErrPrompt }
 
-// Defaults of [Options].
-const (
-	DefaultMaxTokens   = 256
-	DefaultPrefillStep = 512
-)
+// DefaultMaxTokens is the default of [Options].MaxTokens.
+const DefaultMaxTokens = 256
+
+// DefaultPrefillStep returns the default of [Options].PrefillStep for a device: 2,048 on
+// a GPU, which computes many rows faster than few, and 512 on a CPU, where that makes no
+// difference and the device would be busy for long after a cancellation.
+func DefaultPrefillStep(d *kompute.Device) int {
+	if d.Info().Type == "cpu" {
+		return 512
+	}
+	return 2048
+}
 
 // Options are the options of a generation. The zero value is greedy, with the
 // defaults.
 type Options struct {
 	MaxTokens   int // maximum number of tokens to generate; 0 is DefaultMaxTokens
 	Sampling    sample.Params
-	PrefillStep int   // maximum number of prompt tokens to feed at once, fewer without memory for them; 0 is DefaultPrefillStep
+	PrefillStep int   // maximum number of prompt tokens to feed at once, fewer without memory for them; 0 is that of [DefaultPrefillStep]
 	EOS         []int // tokens that end the turn
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
@@ -51,12 +58,12 @@ type Options struct {
 	OnPrefill func(done, total int)
 }
 
-func (o *Options) fill() error {
+func (o *Options) fill(d *kompute.Device) error {
 	if o.MaxTokens == 0 {
 		o.MaxTokens = DefaultMaxTokens
 	}
 	if o.PrefillStep == 0 {
-		o.PrefillStep = DefaultPrefillStep
+		o.PrefillStep = DefaultPrefillStep(d)
 	}
 	if o.MaxTokens < 0 || o.PrefillStep < 0 {
 		return fmt.Errorf("%w: MaxTokens %d and PrefillStep %d must not be negative", kompute.ErrInvalid, o.MaxTokens, o.PrefillStep)

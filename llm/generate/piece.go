@@ -22,6 +22,8 @@ type pieceSize struct {
 // follows them, and what it keeps on the device. Everything that differs from prompt to
 // prompt is device data.
 type piece struct {
+	rows   int
+	tokens int             // of the last use
 	uses   int             // of this size
 	last   int             // the number of the last use, among those of all sizes
 	region *kompute.Region // nil until it is captured
@@ -37,6 +39,7 @@ type piece struct {
 const (
 	fewestRows = 16  // a pass over fewer rows takes about as long on a GPU
 	finerFrom  = 256 // from here on, a pass over half as many again takes clearly longer
+	wholeFrom  = 512 // from here on, so does one with an eighth of its rows unused
 	mostPieces = 12  // that are captured at once
 )
 
@@ -58,19 +61,42 @@ func pieceRows(d *kompute.Device, n, most int) int {
 	return min(rows, most)
 }
 
+// nextPiece returns how many of n tokens are fed next: all of them if they nearly fill a
+// piece, otherwise as many as fill one, so that few rows of long pieces are unused.
+func (g *generation) nextPiece(n int) int {
+	d, most := g.model.Device(), g.options.PrefillStep
+	if n >= most {
+		return most
+	}
+	rows := pieceRows(d, n, most)
+	if g.options.Eager || rows <= wholeFrom || rows-n <= rows/8 {
+		return n
+	}
+	filled := wholeFrom
+	for filled*2 <= n {
+		filled *= 2
+	}
+	if between := filled / 2 * 3; between <= n {
+		filled = between
+	}
+	return filled
+}
+
 // pieceFor returns the captured piece for n tokens; nil if they are to be enqueued op by
 // op.
 func (g *generation) pieceFor(n int) (*piece, error) {
+	g.lastPiece = nil
 	if g.options.Eager {
 		return nil, nil
 	}
 	p, size := g.pieceOf(n)
 	err := g.prepare(p, size)
 	g.pieceUses++
-	p.uses, p.last = p.uses+1, g.pieceUses
+	p.uses, p.last, p.tokens = p.uses+1, g.pieceUses, n
 	if err != nil || p.region == nil {
 		return nil, err
 	}
+	g.lastPiece = p
 	return p, nil
 }
 
@@ -91,7 +117,7 @@ func (g *generation) pieceOf(n int) (*piece, pieceSize) {
 	}
 	p := g.pieces[size]
 	if p == nil {
-		p = &piece{}
+		p = &piece{rows: size.rows}
 		g.pieces[size] = p
 	}
 	return p, size

@@ -54,6 +54,26 @@ func TestPieceRows(t *testing.T) {
 	})
 }
 
+// Long prompts leave at most an eighth of a piece's rows unused, where unused rows are work.
+func TestNextPiece(t *testing.T) {
+	f := openDemo(t)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		withSession(t, f, d, model.Options{}, func(s *Session) {
+			next := func(n int, o Options) int { return (&generation{Session: s, options: &o}).nextPiece(n) }
+			for n, want := range map[int]int{1: 1, 300: 300, 512: 512, 513: 512, 671: 512, 672: 672, 768: 768, 800: 768, 1100: 1024, 1344: 1344, 1343: 1024, 1536: 1536, 1700: 1536, 1800: 1800, 2048: 2048, 5000: 2048} {
+				require.LessOrEqual(t, pieceRows(d, want, 2048)-want, max(wholeFrom/2, want/7), n)
+				if d.Backend() == "cpu" {
+					want = min(n, 2048)
+				}
+				require.Equal(t, want, next(n, Options{PrefillStep: 2048}), n)
+				require.Equal(t, min(n, 2048), next(n, Options{PrefillStep: 2048, Eager: true}))
+			}
+			require.Equal(t, 600, next(700, Options{PrefillStep: 600}))
+			require.Equal(t, 590, next(590, Options{PrefillStep: 600}))
+		})
+	})
+}
+
 // Prompts give the same tokens as replayed pieces and op by op, whatever their length,
 // where they begin in the state, and how they are divided; and the goldens.
 func TestPiecesEqualEager(t *testing.T) {

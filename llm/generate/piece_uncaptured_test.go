@@ -66,14 +66,14 @@ func TestPieceTakesThePlaceOfOthers(t *testing.T) {
 		require.NoError(t, err)
 		for _, n := range []int{20, 20, 60, 60} {
 			forget(t, s)
-			if n == 60 && s.pieces[pieceSize{pieceRows(d, n, DefaultPrefillStep), false}] != nil {
+			if n == 60 && s.pieces[pieceSize{pieceRows(d, n, DefaultPrefillStep(d)), false}] != nil {
 				failing.times = 1
 			}
 			_, err := s.Generate(t.Context(), long[:n], Options{MaxTokens: 1})
 			require.NoError(t, err)
 		}
 		require.Zero(t, failing.times, "it has failed once")
-		require.Equal(t, map[int]bool{pieceRows(d, 60, DefaultPrefillStep): true}, capturedRows(s))
+		require.Equal(t, map[int]bool{pieceRows(d, 60, DefaultPrefillStep(d)): true}, capturedRows(s))
 		require.NoError(t, s.Close())
 		require.NoError(t, m.Close())
 	})

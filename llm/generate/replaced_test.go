@@ -21,7 +21,7 @@ func TestDrawsContinue(t *testing.T) {
 		withSession(t, f, d, model.Options{}, func(s *Session) {
 			prompt := cases[4].PromptIDs
 			o := Options{MaxTokens: 10, Sampling: sample.Params{Temperature: 3, Seed: 5}}
-			require.NoError(t, o.fill())
+			require.NoError(t, o.fill(d))
 			whole, err := s.Generate(t.Context(), prompt, o)
 			require.NoError(t, err)
 			require.Len(t, whole.IDs, 10)
@@ -35,7 +35,7 @@ func TestDrawsContinue(t *testing.T) {
 				require.NoError(t, g.run(t.Context(), slices.Concat(prompt, g.ids)))
 				require.Equal(t, whole.IDs, g.ids)
 			}
-			region, _ := s.PromptRegion(1)
+			region, _, _ := s.PromptRegion()
 			require.Equal(t, d.Backend() != "cpu", region != nil, "some were replayed; on the CPU backend, each length came once")
 		})
 	})
@@ -54,7 +54,7 @@ func TestResumedAnswerFillsTheState(t *testing.T) {
 	const tokens = 20
 	prompt := longPrompt(t, f, s.state.Capacity()-tokens+1)
 	o := Options{MaxTokens: tokens}
-	require.NoError(t, o.fill())
+	require.NoError(t, o.fill(d))
 	var whole []int
 	for behind := range tokens {
 		forget(t, s)

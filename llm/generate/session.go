@@ -22,7 +22,8 @@ type Session struct {
 	seen      []int // the tokens in the state
 	step      *step // nil until needed
 	pieces    map[pieceSize]*piece
-	pieceUses int // of all sizes
+	pieceUses int    // of all sizes
+	lastPiece *piece // that was used; nil if its ops were enqueued
 	// the most tokens of a piece, since there was no memory for more; 0: any
 	pieceLimit int
 	// why the step cannot be captured on this device; nil: it can, so far
@@ -164,21 +165,15 @@ func (s *Session) Region() *kompute.Region {
 	return s.step.region
 }
 
-// PromptRegion returns the smallest region that a prompt, or piece of one, of that many
-// tokens can replay, that of greedy decoding if there are two, and its number of rows; nil
-// until two prompts of about that length have been read. It is closed with the session, when the state
-// grows, and in favour of other sizes.
-func (s *Session) PromptRegion(tokens int) (region *kompute.Region, rows int) {
-	if s == nil {
-		return nil, 0
+// PromptRegion returns the region that the latest prompt, or its last piece, replayed, its
+// number of rows, and how many of these were tokens; nil if it was not replayed, as the
+// first prompt of a length is not. It is closed with the session, when the state grows,
+// and in favour of other sizes.
+func (s *Session) PromptRegion() (region *kompute.Region, rows, tokens int) {
+	if s == nil || s.lastPiece == nil || s.lastPiece.region == nil {
+		return nil, 0, 0
 	}
-	for size, p := range s.pieces {
-		fits := p.region != nil && size.rows >= tokens
-		if fits && (region == nil || size.rows < rows || size.rows == rows && !size.sampled) {
-			region, rows = p.region, size.rows
-		}
-	}
-	return region, rows
+	return s.lastPiece.region, s.lastPiece.rows, s.lastPiece.tokens
 }
 
 // Uncaptured returns why the session's decode step cannot be a region on this
@@ -255,14 +250,14 @@ func (s *Session) upload(ids []int) (*kompute.Tensor[uint32], error) {
 // then busy with at most one piece.
 func (g *generation) prefill(ctx context.Context, ids []int, o *Options) ([]int, error) {
 	total := len(ids)
-	for len(ids) > o.PrefillStep {
+	for n := g.nextPiece(total); n < len(ids); n = g.nextPiece(len(ids)) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		piece := ids[:o.PrefillStep]
+		piece := ids[:n]
 		_, err := g.feed(ctx, piece, false)
 		if err == nil {
-			err = g.pieceAhead(min(len(ids)-len(piece), o.PrefillStep))
+			err = g.pieceAhead(g.nextPiece(len(ids) - n))
 		}
 		if err == nil {
 			err = g.stream.Synchronize(ctx)

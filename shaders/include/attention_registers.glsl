@@ -5,8 +5,7 @@
 // row's result does not depend on that, nor on the other rows of its tile.
 //
 // Before the include: coopmat.glsl and float16_parts.glsl; LOG2_E and LOWEST; the constants Q_PARTS, K_PARTS, V_PARTS,
-// W_PARTS, K_STEPS, V_STEPS, WAVES, KEYS and LANES; a macro LEAST_TILE if tile must have that size anyway. Behind it:
-// special_score.
+// W_PARTS, K_STEPS, V_STEPS, WAVES, KEYS and LANES; LEAST_TILE, which tile has at least. Behind it: special_score.
 #ifndef ATTENTION_REGISTERS_GLSL
 #define ATTENTION_REGISTERS_GLSL
 
@@ -25,12 +24,8 @@ const uint STAGE_PITCH = FRAGMENT / 4 + 1;
 const uint STAGE = FRAGMENT * STAGE_PITCH; // a subgroup's, for a matrix of results
 const float WEIGHT_EXPONENT = 14.0;        // weights are up to 2^14 in float16
 
-#ifndef LEAST_TILE
-shared uvec4 tile[OPERANDS > WAVES * STAGE ? OPERANDS : WAVES * STAGE]; // of k and of v; at the end, results
-#else
 const uint NEEDED = OPERANDS > WAVES * STAGE ? OPERANDS : WAVES * STAGE;
-shared uvec4 tile[NEEDED > LEAST_TILE ? NEEDED : LEAST_TILE];
-#endif
+shared uvec4 tile[NEEDED > LEAST_TILE ? NEEDED : LEAST_TILE]; // of k and of v; at the end, results
 shared int key_exponents[KEYS];
 shared int value_exponents[KEYS];
 

@@ -45,17 +45,30 @@ struct SDPAParams {
     float scale;
 };
 
-// sdpa_split: rows of q, k or v for sdpa_coopmat, [rows, runs of 8 elements].
+// sdpa_split: rows of q, k or v for sdpa_coopmat, [rows, runs of 8 elements], or in an order for sdpa_fragments. A row
+// is that of a head's step, and of one of the heads that share a key head. Strides are those of B, heads, T and the
+// latter.
 struct SDPASplitParams {
-    uint rows;
+    uint rows; // of all heads
     uint cols;
     uint runs;
-    uint shape[3]; // of the leading axes but the outermost
+    uint head_rows; // of a head
+    uint used_rows; // that exist; the others are zeros
+    uint heads;     // of a batch
+    uint group;
     uint strides[4];
     uint col_stride;
     uint offset;
     uint length_offset;
 };
+// ORDER. The last three are for sdpa_fragments, which takes tiles of SPLIT_TILE keys.
+#define SPLIT_ROWS 0
+#define SPLIT_QUERIES 1
+#define SPLIT_KEYS 2
+#define SPLIT_VALUES 3
+#define SPLIT_TILE 32
+// Subgroups of a workgroup of sdpa_fragments.
+#define SDPA_WAVES 4
 // Added to the exponent of a row that has infinities or NaNs.
 #define SPLIT_NOT_FINITE 65536
 // The exponent of a row of zeros: below all others.

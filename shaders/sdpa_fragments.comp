@@ -1,0 +1,277 @@
+// Attention of many queries like sdpa_coopmat, but lanes make matrices of float16 in their registers (fragments.glsl).
+// sdpa_split writes the operands in the order in which lanes load them, so nothing goes through shared memory, and
+// subgroups do not wait for each other. A subgroup has 16 rows of q, scores and weights of KEYS keys at a time, and the
+// sums of weighted values. With g = lane / 4 and t = lane % 4, a lane has:
+//
+//   of q        rows 2g and 2g + 1, which are rows g and g + 8 of matrices
+//   of scores   those of its rows and keys 4t to 4t + 3 of each 16, in pairs: columns 2t and 2t + 1 of two matrices
+//   of results  those of its rows and elements 8t to 8t + 7 of each 32 (a chunk)
+//
+// So the scores of 16 keys become an operand of products with values without leaving the lane.
+//
+// The weights of tiles at an edge, with a mask, or with other exponents than the common one are computed differently. A
+// row's result does not depend on that, nor on the other rows of its subgroup.
+//
+// NVIDIA's driver does not unroll a loop around branches or operations of subgroups, and keeps arrays that are used in
+// such a loop in memory, which takes four times as long. So there are no loops there, but vectors and functions.
+//
+// variants: narrow_subgroup_khr
+// requires: float16 subgroup32
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_vote : require
+
+#include "attention_matrices.glsl"
+#include "fragments.glsl"
+#include "hidden.glsl"
+
+layout(constant_id = 14) const uint W_PARTS = 2; // of the softmax's weights
+
+const uint KEYS = SPLIT_TILE, KEY_TILES = KEYS / 8;
+const uint K_CHUNKS = (K_STEPS + 1) / 2, V_CHUNKS = (V_STEPS + 1) / 2; // of 32 elements of a head
+const uint K_LOADS = K_PARTS * K_CHUNKS * 4, V_LOADS = V_PARTS * V_CHUNKS * 4, LOADS = K_LOADS + V_LOADS;
+const uint MOST_AHEAD = K_PARTS > 1 ? 16 : 8;
+const uint AHEAD = LOADS % MOST_AHEAD == 0 ? MOST_AHEAD : LOADS % 8 == 0 ? 8 : 4; // loads under way
+const uint WAVES = SDPA_WAVES;
+const float WEIGHT_EXPONENT = 14.0; // weights are up to 2^14 in float16
+const uint NO_KEY = 0xffffffffu;
+
+uint k_plane, v_plane; // quads of a part
+uint k_at, v_at;       // this lane's first quads of the head
+uint tile, last_tile, last_key; // of those that any row of the subgroup sees
+uvec4 held[AHEAD];
+
+shared uvec4 q_words[Q_PARTS * K_CHUNKS * 2 * WAVES * 32]; // each lane's own: they would take too many registers
+vec4 scores[KEY_TILES]; // two keys of the first row, and of the second
+vec4 acc[V_CHUNKS * 4];
+vec2 top, weight;  // of the two rows: the highest score so far; the sum of this lane's weights
+int sums_exponent; // acc is in units of 2^sums_exponent
+int key_exponent, value_exponent, next_key_exponent, next_value_exponent; // of the key of this lane in a tile
+uint special_from; // the first key that has an element that is not finite, or whose value has one
+
+uint q_at(uint part, uint s) { return (part * K_CHUNKS * 2 + s) * WAVES * 32 + gl_LocalInvocationIndex; }
+uint g() { return gl_SubgroupInvocationID / 4; }
+uint t() { return gl_SubgroupInvocationID % 4; }
+
+// Load i of a tile, or of the next one if there are fewer. For each chunk of keys and each part: four times 8 keys. For
+// each half of the values, each chunk, and each part: two times two elements of four keys.
+uvec4 fetch(uint i) {
+    uint of = i < LOADS ? tile : min(tile + 1, last_tile);
+    i %= LOADS;
+    if (i < K_LOADS) {
+        uint c = i / 4 / K_PARTS, part = i / 4 % K_PARTS;
+        return k_parts[part * k_plane + k_at + ((of * K_CHUNKS + c) * 4 + i % 4) * 32];
+    }
+    i -= K_LOADS;
+    uint b = i / 2 / V_PARTS / V_CHUNKS, c = i / 2 / V_PARTS % V_CHUNKS, part = i / 2 % V_PARTS;
+    return v_parts[part * v_plane + v_at + ((of * V_CHUNKS + c) * 4 + b * 2 + i % 2) * 32];
+}
+
+// Uses load i, and begins the one that takes its place.
+uvec4 take(uint i) {
+    uvec4 v = held[i % AHEAD];
+    held[i % AHEAD] = fetch(i + AHEAD);
+    return v;
+}
+
+void fetch_exponents(uint of) {
+    uint key = first_key + min(of * KEYS + gl_SubgroupInvocationID, last_key);
+    next_key_exponent = k_exponents[key];
+    next_value_exponent = v_exponents[key];
+}
+
+// a times b plus c. The words of a are upper left, lower left, upper right and lower right, as tensor cores take them.
+vec4 mul_add(uvec4 a, uvec2 b, vec4 c) {
+    WEIGHTS x;
+    DIGITS y;
+    SUMS z;
+    set_weights(x, a.x, a.z, a.y, a.w);
+    set_digits(y, b);
+    [[unroll]] for (uint e = 0; e < 4; e++) {
+        z[e] = c[e];
+    }
+    z = coopMatMulAdd(x, y, z);
+    return vec4(z[0], z[1], z[2], z[3]);
+}
+
+// The subgroup's 16 by KEYS products of parts.
+void score_tile() {
+    [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
+        scores[j] = vec4(0.0);
+    }
+    [[unroll]] for (uint c = 0; c < K_CHUNKS; c++) {
+        [[unroll]] for (uint part = 0; part < K_PARTS; part++) {
+            uvec4 words[KEY_TILES];
+            [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
+                words[j] = take((c * K_PARTS + part) * 4 + j);
+            }
+            [[unroll]] for (uint s = 0; s < 2; s++) {
+                [[unroll]] for (uint i = 0; i < Q_PARTS - part * (Q_PARTS - 1); i++) {
+                    [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
+                        scores[j] = mul_add(q_words[q_at(i, 2 * c + s)], s == 0 ? words[j].xy : words[j].zw, scores[j]);
+                    }
+                }
+            }
+        }
+    }
+}
+
+// The first operand of the products with the values of 16 keys, from the weights of two times 8.
+uvec4 operand(uint j, bool low) {
+    vec4 v[2];
+    [[unroll]] for (uint h = 0; h < 2; h++) {
+        vec4 high = W_PARTS > 1 ? high_part4(scores[j + h]) : scores[j + h];
+        v[h] = low ? scores[j + h] - high : high;
+    }
+    return uvec4(packFloat2x16(f16vec2(v[0].xy)), packFloat2x16(f16vec2(v[0].zw)), packFloat2x16(f16vec2(v[1].xy)),
+                 packFloat2x16(f16vec2(v[1].zw)));
+}
+
+// Adds the tile's weighted values.
+void add_values() {
+    [[unroll]] for (uint b = 0; b < 2; b++) {
+        uvec4 w[2];
+        w[0] = operand(2 * b, false);
+        w[1] = operand(2 * b, true);
+        [[unroll]] for (uint c = 0; c < V_CHUNKS; c++) {
+            [[unroll]] for (uint part = 0; part < V_PARTS; part++) {
+                uint i = K_LOADS + ((b * V_CHUNKS + c) * V_PARTS + part) * 2;
+                uvec4 first = take(i), second = take(i + 1);
+                [[unroll]] for (uint k = 0; k < W_PARTS - part * (W_PARTS - 1); k++) {
+                    acc[c * 4] = mul_add(w[k], first.xy, acc[c * 4]);
+                    acc[c * 4 + 1] = mul_add(w[k], first.zw, acc[c * 4 + 1]);
+                    acc[c * 4 + 2] = mul_add(w[k], second.xy, acc[c * 4 + 2]);
+                    acc[c * 4 + 3] = mul_add(w[k], second.zw, acc[c * 4 + 3]);
+                }
+            }
+        }
+    }
+}
+
+// Turns products into weights relative to the rows' highest score so far, whose weight is 2^14; unit times a product is
+// a score. Rescales the sums accordingly, and by scale: a branch around that would cost as many copies of registers.
+void weigh(float unit, float scale) {
+    vec2 most = top;
+    [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
+        scores[j] *= unit;
+        most = max(most, max(scores[j].xz, scores[j].yw));
+    }
+    most = max(most, vec2(subgroupShuffleXor(most.x, 1), subgroupShuffleXor(most.y, 1)));
+    most = max(most, vec2(subgroupShuffleXor(most.x, 2), subgroupShuffleXor(most.y, 2)));
+    vec2 keep = exp2(top - most);
+    top = most;
+    weight *= keep;
+    vec4 factors = keep.xxyy * scale;
+    [[unroll]] for (uint n = 0; n < V_CHUNKS * 4; n++) {
+        acc[n] *= factors;
+    }
+    vec2 least = mix(top - WEIGHT_EXPONENT, vec2(0.0), equal(top, vec2(LOWEST))); // so that LOWEST weighs nothing
+    [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
+        scores[j] = exp2(scores[j] - least.xxyy);
+        weight += scores[j].xz + scores[j].yw;
+    }
+}
+
+#include "attention_special.glsl"
+
+// Whether all exponents are the common one or that of zeros.
+bool has_common(int exponent) { return exponent == -SPLIT_COMMON || exponent == SPLIT_ZERO; }
+
+void store_row(uint row0, uint r, float factor) {
+    uint own = row0 + 2 * g() + r;
+    Row row = row_of(min(own, rows - 1), key_length());
+    [[unroll]] for (uint c = 0; c < V_CHUNKS; c++) {
+        [[unroll]] for (uint k = 0; k < 8; k++) {
+            uint e = c * 32 + 8 * t() + k;
+            if (own < rows && e < p.dv) {
+                y_store(row.to + e, scale_by(acc[c * 4 + k % 4][2 * r + k / 4] * factor, sums_exponent));
+            }
+        }
+    }
+}
+
+void store_results(uint row0) {
+    vec2 sum = weight;
+    sum += vec2(subgroupShuffleXor(sum.x, 1), subgroupShuffleXor(sum.y, 1));
+    sum += vec2(subgroupShuffleXor(sum.x, 2), subgroupShuffleXor(sum.y, 2));
+    vec2 factors = vec2(sum.x == 0.0 ? 0.0 : 1.0 / sum.x, sum.y == 0.0 ? 0.0 : 1.0 / sum.y);
+    store_row(row0, 0, factors.x);
+    store_row(row0, 1, factors.y);
+    if (special_from != NO_KEY) {
+        store_special(row0, factors);
+    }
+}
+
+void load_q(uint row0) {
+    uint heads = p.rows / rows, row_tiles = (rows + 15) / 16;
+    [[unroll]] for (uint i = 0; i < Q_PARTS; i++) {
+        uint from = ((i * heads + key_head) * row_tiles + row0 / 16) * K_CHUNKS * 64 + gl_SubgroupInvocationID;
+        [[unroll]] for (uint s = 0; s < K_CHUNKS * 2; s++) {
+            q_words[q_at(i, s)] = q_parts[from + s * 32];
+        }
+    }
+}
+
+void begin(uint row0) {
+    uint heads = p.rows / rows, tiles = (p.keys + KEYS - 1) / KEYS;
+    k_plane = heads * tiles * K_CHUNKS * 128;
+    v_plane = heads * tiles * V_CHUNKS * 128;
+    k_at = key_head * tiles * K_CHUNKS * 128 + gl_SubgroupInvocationID;
+    v_at = key_head * tiles * V_CHUNKS * 128 + gl_SubgroupInvocationID;
+    sums_exponent = SPLIT_ZERO;
+    special_from = NO_KEY;
+    top = vec2(LOWEST);
+    weight = vec2(0.0);
+    [[unroll]] for (uint n = 0; n < V_CHUNKS * 4; n++) {
+        acc[n] = vec4(0.0);
+    }
+    load_q(row0);
+    tile = 0;
+    if (last_key != NO_KEY) {
+        fetch_exponents(0);
+        [[unroll]] for (uint i = 0; i < AHEAD; i++) {
+            held[i] = fetch(i);
+        }
+    }
+}
+
+void main() {
+    uint row0;
+    bool has_rows = find_rows(WAVES * 16, row0);
+    row0 += gl_SubgroupID * 16;
+    if (!has_rows || row0 >= rows) {
+        return;
+    }
+    uint length = key_length();
+    uint see_all = key_end(length, row0 / p.group); // keys that every row of the subgroup sees
+    uint see_any = key_end(length, (min(row0 + 16, rows) - 1) / p.group);
+    uint own = min(row0 + gl_SubgroupInvocationID % 16, rows - 1);
+    bool plain_rows = MASK_KIND == 0 && subgroupAll(has_common(q_exponents[key_head * rows + own]));
+    float unit = p.scale * LOG2_E * exp2_int(-2 * SPLIT_COMMON);
+    last_key = see_any - 1; // NO_KEY if there is none
+    last_tile = last_key / KEYS;
+    begin(row0);
+    for (tile = 0; tile * KEYS < see_any; tile++) {
+        key_exponent = next_key_exponent;
+        value_exponent = next_value_exponent;
+        fetch_exponents(min(tile + 1, last_tile));
+        score_tile();
+        bool plain = plain_rows && (tile + 1) * KEYS <= see_all &&
+                     subgroupAll(has_common(key_exponent) && has_common(value_exponent)) &&
+                     (sums_exponent == SPLIT_ZERO || sums_exponent == -SPLIT_COMMON);
+        float scale = 1.0;
+        if (plain) {
+            sums_exponent = -SPLIT_COMMON;
+        } else {
+            scale = finish_tile(tile * KEYS, row0);
+        }
+        weigh(plain ? unit : 1.0, scale);
+        if (!plain) {
+            weigh_tile();
+        }
+        add_values();
+    }
+    store_results(row0);
+}
