@@ -40,7 +40,7 @@ const uint NO_KEY = 0xffffffffu;
 
 uint k_plane, v_plane; // quads of a part
 uint k_at, v_at;       // this lane's first quads of the head
-uint tile, last_tile, last_key; // of those that any row of the subgroup sees
+uint tile, last_tile;  // the last one that any row of the subgroup sees
 uvec4 held[AHEAD];
 
 shared uvec4 q_words[Q_PARTS * K_CHUNKS * 2 * WAVES * 32]; // each lane's own: they would take too many registers
@@ -69,15 +69,16 @@ uvec4 fetch(uint i) {
     return v_parts[part * v_plane + v_at + ((of * V_CHUNKS + c) * 4 + b * 2 + i % 2) * 32];
 }
 
-// Uses load i, and begins the one that takes its place.
+// Uses load i of values, and begins the one that takes its place.
 uvec4 take(uint i) {
     uvec4 v = held[i % AHEAD];
     held[i % AHEAD] = fetch(i + AHEAD);
     return v;
 }
 
+// Behind the last key that exists, sdpa_split has written zeros.
 void fetch_exponents(uint of) {
-    uint key = first_key + min(of * KEYS + gl_SubgroupInvocationID, last_key);
+    uint key = first_key + min(of * KEYS + gl_SubgroupInvocationID, p.keys - 1);
     next_key_exponent = k_exponents[key];
     next_value_exponent = v_exponents[key];
 }
@@ -105,7 +106,11 @@ void score_tile() {
         [[unroll]] for (uint part = 0; part < K_PARTS; part++) {
             uvec4 words[KEY_TILES];
             [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
-                words[j] = take((c * K_PARTS + part) * 4 + j);
+                uint i = (c * K_PARTS + part) * 4 + j;
+                words[j] = held[i % AHEAD];
+                if (i + AHEAD < K_LOADS) { // main begins the loads of values
+                    held[i % AHEAD] = fetch(i + AHEAD);
+                }
             }
             [[unroll]] for (uint s = 0; s < 2; s++) {
                 [[unroll]] for (uint i = 0; i < Q_PARTS - part * (Q_PARTS - 1); i++) {
@@ -176,8 +181,9 @@ void weigh(float unit, float scale) {
 
 #include "attention_special.glsl"
 
-// Whether all exponents are the common one or that of zeros.
-bool has_common(int exponent) { return exponent == -SPLIT_COMMON || exponent == SPLIT_ZERO; }
+// 1 if an exponent is the common one or that of zeros, else 0. Operators that skip an operand would be branches, across
+// which the driver does not move loads.
+uint is_common(int exponent) { return uint(exponent == -SPLIT_COMMON) | uint(exponent == SPLIT_ZERO); }
 
 void store_row(uint row0, uint r, float factor) {
     uint own = row0 + 2 * g() + r;
@@ -214,7 +220,7 @@ void load_q(uint row0) {
     }
 }
 
-void begin(uint row0) {
+void begin(uint row0, uint count) {
     uint heads = p.rows / rows, tiles = (p.keys + KEYS - 1) / KEYS;
     k_plane = heads * tiles * K_CHUNKS * 128;
     v_plane = heads * tiles * V_CHUNKS * 128;
@@ -229,7 +235,7 @@ void begin(uint row0) {
     }
     load_q(row0);
     tile = 0;
-    if (last_key != NO_KEY) {
+    if (count > 0) {
         fetch_exponents(0);
         [[unroll]] for (uint i = 0; i < AHEAD; i++) {
             held[i] = fetch(i);
@@ -248,24 +254,26 @@ void main() {
     uint see_all = key_end(length, row0 / p.group); // keys that every row of the subgroup sees
     uint see_any = key_end(length, (min(row0 + 16, rows) - 1) / p.group);
     uint own = min(row0 + gl_SubgroupInvocationID % 16, rows - 1);
-    bool plain_rows = MASK_KIND == 0 && subgroupAll(has_common(q_exponents[key_head * rows + own]));
+    uint plain_rows = MASK_KIND == 0 ? is_common(q_exponents[key_head * rows + own]) : 0;
     float unit = p.scale * LOG2_E * exp2_int(-2 * SPLIT_COMMON);
-    last_key = see_any - 1; // NO_KEY if there is none
-    last_tile = last_key / KEYS;
-    begin(row0);
-    for (tile = 0; tile * KEYS < see_any; tile++) {
+    uint count = (see_any + KEYS - 1) / KEYS;
+    last_tile = count - 1;
+    begin(row0, count);
+    for (tile = 0; tile < count; tile++) {
         key_exponent = next_key_exponent;
         value_exponent = next_value_exponent;
         fetch_exponents(min(tile + 1, last_tile));
         score_tile();
-        bool plain = plain_rows && (tile + 1) * KEYS <= see_all &&
-                     subgroupAll(has_common(key_exponent) && has_common(value_exponent)) &&
-                     (sums_exponent == SPLIT_ZERO || sums_exponent == -SPLIT_COMMON);
+        bool plain = subgroupAll((plain_rows & is_common(sums_exponent) & uint((tile + 1) * KEYS <= see_all) &
+                                  is_common(key_exponent) & is_common(value_exponent)) != 0);
         float scale = 1.0;
         if (plain) {
             sums_exponent = -SPLIT_COMMON;
         } else {
             scale = finish_tile(tile * KEYS, row0);
+        }
+        [[unroll]] for (uint i = K_LOADS; i < K_LOADS + AHEAD; i++) { // before the branch, the driver would delay them
+            held[i % AHEAD] = fetch(i);
         }
         weigh(plain ? unit : 1.0, scale);
         if (!plain) {

@@ -48,12 +48,16 @@ vec4 load4(uint from, uint k) {
     return v;
 }
 
+// The rows of a head that exist. Others are zeros: those of a tile of keys have a say in its exponent.
+uint existing_rows() {
+    return HAS_LENGTH != 0 ? uint(clamp(lengths[p.length_offset], 0, int(p.used_rows))) : p.used_rows;
+}
+
 // Whether no row of the workgroup, nor of its tile of keys, exists. If its rows are of two heads, it does not matter.
 bool is_past_the_end() {
     uint count = gl_WorkGroupSize.x / LANES_OF_ROW;
     uint step = workgroup_index() * count % p.head_rows;
-    int end = HAS_LENGTH != 0 ? min(lengths[p.length_offset], int(p.used_rows)) : 0;
-    return HAS_LENGTH != 0 && int(step) >= (end + SPLIT_TILE - 1) / SPLIT_TILE * SPLIT_TILE &&
+    return HAS_LENGTH != 0 && step >= (existing_rows() + SPLIT_TILE - 1) / SPLIT_TILE * SPLIT_TILE &&
            step + count <= p.head_rows;
 }
 
@@ -101,7 +105,7 @@ void main() {
     uint run = thread % LANES_OF_ROW;
     uint head = row / p.head_rows, own = row - head * p.head_rows;
     vec4 a = vec4(0.0), b = vec4(0.0);
-    if (own < p.used_rows) {
+    if (own < existing_rows()) {
         uint from = row_start(head, own);
         a = load4(from, run * 8);
         b = load4(from, run * 8 + 4);
