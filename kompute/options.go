@@ -98,7 +98,7 @@ func WithOverlap() Option {
 // the gain of a norm multiplies them, and their products are summed in float32. A product
 // takes up to 256 MB of device memory for sums of parts.
 //
-// It takes tensor cores in a form that Vulkan does not promise, so Open tries it out: on a
+// It takes tensor cores in a form that Vulkan does not promise, which Open tries out: on a
 // device that fails, such as a CPU driver, rows keep their bits, [DeviceStats].BatchVariant
 // is false, and a warning is logged. Only affine weights of 4 bits with more than 8 rows
 // make use of it. The CPU backend ignores it.

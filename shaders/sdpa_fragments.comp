@@ -5,7 +5,8 @@
 //
 //   of q        rows 2g and 2g + 1, which are rows g and g + 8 of matrices
 //   of scores   those of its rows and keys 4t to 4t + 3 of each 16, in pairs: columns 2t and 2t + 1 of two matrices
-//   of results  those of its rows and elements 8t to 8t + 7 of each 32 (a chunk)
+//   of results  those of its rows and elements 8t to 8t + 7 of each 32 (a chunk): element 4c + m is in column c of the
+//               chunk's matrix m
 //
 // So the scores of 16 keys become an operand of products with values without leaving the lane.
 //
@@ -76,7 +77,7 @@ uvec4 take(uint i) {
     return v;
 }
 
-// Behind the last key that exists, sdpa_split has written zeros.
+// Behind the length, keys have the exponents of zeros. Behind the capacity there are none: the last key stands in.
 void fetch_exponents(uint of) {
     uint key = first_key + min(of * KEYS + gl_SubgroupInvocationID, p.keys - 1);
     next_key_exponent = k_exponents[key];

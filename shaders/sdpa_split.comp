@@ -1,6 +1,6 @@
 // Writes rows of q, k or v as float16 parts for sdpa_coopmat and sdpa_fragments, 16 threads a row, padded with zeros to
-// whole matrices. Infinities and NaNs are replaced by zeros, and flagged in the row's exponent. Of a cache, most of the
-// keys behind those that exist are left out: nobody reads them.
+// whole matrices. Infinities and NaNs are replaced by zeros, and flagged in the row's exponent. Of a cache, tiles
+// of keys behind the last one that exists are left out: nobody reads them.
 //
 // variants: narrow
 // requires: float16 subgroup32

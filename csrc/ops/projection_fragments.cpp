@@ -63,8 +63,8 @@ static FragmentTiles fragments_for(const Lowering &lowering, const ProjectionOp 
 bool takes_fragments(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const DeviceTraits &device = lowering.device();
     const bool narrow_scales = m.scales(0).element_size() == 2 && m.biases(0).element_size() == 2;
-    if (!device.batch_variant || m.x_rows < kLeastFragmentRows || op.bits != 4 || op.group_size < 32 || !narrow_scales ||
-        !lowering.has_kernel(spec::projection_fragments::kKernel) ||
+    if (!device.batch_variant || m.x_rows < kLeastFragmentRows || op.bits != 4 || op.group_size < 32 ||
+        !narrow_scales || !lowering.has_kernel(spec::projection_fragments::kKernel) ||
         !lowering.has_kernel(spec::projection_join::kKernel)) {
         return false;
     }

@@ -25,7 +25,7 @@ SplitOperand split(Lowering &lowering, const Array &x, uint32_t group, uint32_t 
                    const Array &length = {}) {
     const int64_t used = x.dim(2) * group, tile = order == SPLIT_ROWS ? 1 : order == SPLIT_QUERIES ? 16 : SPLIT_TILE;
     const int64_t head_rows = divide_up(used, tile) * tile, heads = x.dim(1) / group;
-    const int64_t rows = x.dim(0) * heads * head_rows, spare = 2 * kTile; // tiles read past the last row
+    const int64_t rows = x.dim(0) * heads * head_rows, spare = 2 * kTile; // sdpa_coopmat reads past the last row
     SDPASplitParams p{};
     p.rows = uint32_t(rows);
     p.cols = uint32_t(x.dim(3));

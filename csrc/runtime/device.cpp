@@ -41,7 +41,13 @@ std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &o
     std::shared_ptr<Device> device(new Device(chosen.handle, options));
     device->overlaps_ = options.overlaps != 0 && passes_overlap_check(*device);
     const Variants none;
-    device->traits_.fragments = passes_fragment_check(*device);
+    try {
+        device->traits_.fragments = passes_fragment_check(*device);
+    } catch (const Error &e) {
+        if (e.code != KPX_OUT_OF_MEMORY || options.batch_variant != 0) {
+            throw;
+        }
+    }
     device->traits_.batch_variant = options.batch_variant != 0 && device->traits_.fragments &&
                                     device->kernels().best(spec::projection_fragments::kKernel, none) != nullptr &&
                                     device->kernels().best(spec::projection_join::kKernel, none) != nullptr;

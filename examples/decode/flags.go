@@ -75,7 +75,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	o.loading.AddFlags(fs.FlagSet)
 	fs.BoolVar(&o.raw, "raw", false, "use the prompt as it is, without the chat template")
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, if the chat template supports that")
-	fs.IntVar(&o.prefillStep, "prefill-step", 0, "process the prompt in pieces of at most this many `tokens`; 0: 2048 on a GPU, 512 on a CPU (default 0)")
+	fs.IntVar(&o.prefillStep, "prefill-step", 0, "process the prompt in pieces of at most this many `tokens`; 0: 2048 on a discrete GPU, otherwise 512 (default 0)")
 	fs.BoolVar(&o.eager, "eager", false, "enqueue each token's ops, and wait for each token, instead of replaying a region; those of the prompt, too")
 	fs.BoolVar(&o.overlap, "overlap", false, "on a GPU, begin the dispatches of a token before those that they wait for have ended")
 	fs.IntVar(&o.window, "window", 0, "submit work after this many `ops`; 0: after 100 (default 0)")

@@ -26,13 +26,13 @@ func (e *PromptError) Unwrap() error { return ErrPrompt }
 const DefaultMaxTokens = 256
 
 // DefaultPrefillStep returns the default of [Options].PrefillStep for a device: 2,048 on
-// a GPU, which computes many rows faster than few, and 512 on a CPU, where that makes no
-// difference and the device would be busy for long after a cancellation.
+// a discrete GPU, which computes many rows faster than few, and 512 elsewhere, where the
+// device would be busy for long with one submission, also after a cancellation.
 func DefaultPrefillStep(d *kompute.Device) int {
-	if d.Info().Type == "cpu" {
-		return 512
+	if d.Info().Type == "discrete" {
+		return 2048
 	}
-	return 2048
+	return 512
 }
 
 // Options are the options of a generation. The zero value is greedy, with the

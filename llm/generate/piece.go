@@ -22,7 +22,6 @@ type pieceSize struct {
 // follows them, and what it keeps on the device. Everything that differs from prompt to
 // prompt is device data.
 type piece struct {
-	rows   int
 	tokens int             // of the last use
 	uses   int             // of this size
 	last   int             // the number of the last use, among those of all sizes
@@ -39,7 +38,7 @@ type piece struct {
 const (
 	fewestRows = 16  // a pass over fewer rows takes about as long on a GPU
 	finerFrom  = 256 // from here on, a pass over half as many again takes clearly longer
-	wholeFrom  = 512 // from here on, so does one with an eighth of its rows unused
+	wholeFrom  = 512 // of longer pieces, at most an eighth of the rows are unused: they take as long as others
 	mostPieces = 12  // that are captured at once
 )
 
@@ -62,7 +61,8 @@ func pieceRows(d *kompute.Device, n, most int) int {
 }
 
 // nextPiece returns how many of n tokens are fed next: all of them if they nearly fill a
-// piece, otherwise as many as fill one, so that few rows of long pieces are unused.
+// piece, otherwise as many as fill one, so that few rows of long pieces are unused. A
+// prompt is divided alike whether its pieces are captured yet or not.
 func (g *generation) nextPiece(n int) int {
 	d, most := g.model.Device(), g.options.PrefillStep
 	if n >= most {
@@ -117,7 +117,7 @@ func (g *generation) pieceOf(n int) (*piece, pieceSize) {
 	}
 	p := g.pieces[size]
 	if p == nil {
-		p = &piece{rows: size.rows}
+		p = &piece{}
 		g.pieces[size] = p
 	}
 	return p, size

@@ -199,6 +199,15 @@ func TestPiecesOfAGrowingState(t *testing.T) {
 		}
 		require.Greater(t, s.state.Capacity(), first)
 		require.NotEmpty(t, capturedRows(s))
+		region, _, _ := s.PromptRegion()
+		require.Nil(t, region, "the latest prompt was not replayed")
+		forget(t, s)
+		_, err = s.Generate(t.Context(), long[:280], Options{MaxTokens: 3, PrefillStep: 64})
+		require.NoError(t, err)
+		region, rows, tokens := s.PromptRegion() // of the last 24 tokens
+		require.NotNil(t, region)
+		require.Equal(t, pieceRows(d, 24, 64), rows)
+		require.Equal(t, 24, tokens)
 		require.NoError(t, s.Close())
 		require.Equal(t, before, d.Stats().LiveBytes)
 		require.NoError(t, m.Close())

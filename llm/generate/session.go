@@ -23,7 +23,7 @@ type Session struct {
 	step      *step // nil until needed
 	pieces    map[pieceSize]*piece
 	pieceUses int    // of all sizes
-	lastPiece *piece // that was used; nil if its ops were enqueued
+	lastPiece *piece // the latest, if it was replayed
 	// the most tokens of a piece, since there was no memory for more; 0: any
 	pieceLimit int
 	// why the step cannot be captured on this device; nil: it can, so far
@@ -173,7 +173,7 @@ func (s *Session) PromptRegion() (region *kompute.Region, rows, tokens int) {
 	if s == nil || s.lastPiece == nil || s.lastPiece.region == nil {
 		return nil, 0, 0
 	}
-	return s.lastPiece.region, s.lastPiece.rows, s.lastPiece.tokens
+	return s.lastPiece.region, s.lastPiece.place.Rows(), s.lastPiece.tokens
 }
 
 // Uncaptured returns why the session's decode step cannot be a region on this

@@ -22,7 +22,7 @@ struct RoPEParams {
     float step_low;  // the high part has 12 bits, so that i * step_high is exact
 };
 
-// sdpa, sdpa_tiled and sdpa_coopmat. Strides are those of B, H, T, D (of the mask B, Hq, Tq, Tk).
+// sdpa, sdpa_tiled, sdpa_coopmat and sdpa_fragments. Strides are those of B, H, T, D (of the mask B, Hq, Tq, Tk).
 struct SDPAParams {
     uint rows;  // B * Hq * Tq
     uint heads; // of queries
@@ -46,16 +46,16 @@ struct SDPAParams {
 };
 
 // sdpa_split: rows of q, k or v for sdpa_coopmat, [rows, runs of 8 elements], or in an order for sdpa_fragments. A row
-// is that of a head's step, and of one of the heads that share a key head. Strides are those of B, heads, T and the
-// latter.
+// is one step of one head; the heads of a group, which share a key head, are next to each other. Strides are those of
+// the batch, of groups, of steps, and of the heads of a group.
 struct SDPASplitParams {
-    uint rows; // of all heads
+    uint rows; // of all groups
     uint cols;
     uint runs;
-    uint head_rows; // of a head
-    uint used_rows; // that exist; the others are zeros
-    uint heads;     // of a batch
-    uint group;
+    uint head_rows; // of a group, padded
+    uint used_rows; // without the padding
+    uint heads;     // groups of a batch
+    uint group;     // heads of a group
     uint strides[4];
     uint col_stride;
     uint offset;
