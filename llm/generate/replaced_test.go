@@ -35,8 +35,7 @@ func TestDrawsContinue(t *testing.T) {
 				require.NoError(t, g.run(t.Context(), slices.Concat(prompt, g.ids)))
 				require.Equal(t, whole.IDs, g.ids)
 			}
-			region, _, _ := s.PromptRegion()
-			require.Equal(t, d.Backend() != "cpu", region != nil, "some were replayed; on the CPU backend, each length came once")
+			require.Equal(t, d.Backend() != "cpu", len(capturedRows(s)) > 0, "some were replayed; on the CPU backend, each length came once")
 		})
 	})
 }
