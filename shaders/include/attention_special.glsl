@@ -9,7 +9,7 @@ int finite_exponent(int n) { return n < SPLIT_NOT_FINITE / 2 ? n : n - SPLIT_NOT
 // The first key of this lane in a pair of columns of scores.
 uint key_of(uint j) { return j / 2 * 16 + 4 * t() + j % 2 * 2; }
 
-// The final score of a key from a product of finite parts, as finish_score has it.
+// The final score of a key from a product of finite parts, as finish_score has it, but without that one's loop.
 float finite_score(Row row, uint key, float s, int exponent) {
     float bias = key < row.end ? key_bias(row.mask_from, key) : LOWEST;
     return bias <= LOWEST ? LOWEST : scale_by(s, max(row.q_exponent + exponent, -252)) * (p.scale * LOG2_E) + bias;
