@@ -1,7 +1,7 @@
 // Attention of many queries like sdpa_coopmat, but lanes make matrices of float16 in their registers (fragments.glsl).
 // sdpa_split writes the operands in the order in which lanes load them, so nothing goes through shared memory, and
-// subgroups do not wait for each other. A subgroup has 16 rows of q, scores and weights of KEYS keys at a time, and the
-// sums of weighted values. With g = lane / 4 and t = lane % 4, a lane has:
+// subgroups do not wait for each other. A subgroup has one or two times 16 rows of q, scores and weights of KEYS keys at
+// a time, and the sums of weighted values. With g = lane / 4 and t = lane % 4, a lane has of each 16 rows:
 //
 //   of q        rows 2g and 2g + 1, which are rows g and g + 8 of matrices
 //   of scores   those of its rows and keys 4t to 4t + 3 of each 16, in pairs: columns 2t and 2t + 1 of two matrices
@@ -28,12 +28,14 @@
 #include "fragments.glsl"
 #include "hidden.glsl"
 
-layout(constant_id = 14) const uint W_PARTS = 2; // of the softmax's weights
+layout(constant_id = 14) const uint W_PARTS = 2;   // of the softmax's weights
+layout(constant_id = 15) const uint ROW_TILES = 1; // of 16 rows of q, that a subgroup has: 1 or 2
+layout(constant_id = 16) const uint Q_HELD = 2;    // parts of q in shared memory
 
 const uint KEYS = SPLIT_TILE, KEY_TILES = KEYS / 8;
 const uint K_CHUNKS = (K_STEPS + 1) / 2, V_CHUNKS = (V_STEPS + 1) / 2; // of 32 elements of a head
 const uint K_LOADS = K_PARTS * K_CHUNKS * 4, V_LOADS = V_PARTS * V_CHUNKS * 4, LOADS = K_LOADS + V_LOADS;
-const uint MOST_AHEAD = K_PARTS > 1 ? 16 : 8;
+const uint MOST_AHEAD = K_PARTS > 1 && ROW_TILES == 1 ? 16 : 8;
 const uint AHEAD = LOADS % MOST_AHEAD == 0 ? MOST_AHEAD : LOADS % 8 == 0 ? 8 : 4; // loads under way
 const uint WAVES = SDPA_WAVES;
 const float WEIGHT_EXPONENT = 14.0; // weights are up to 2^14 in float16
@@ -44,15 +46,22 @@ uint k_at, v_at;       // this lane's first quads of the head
 uint tile, last_tile;  // the last one that any row of the subgroup sees
 uvec4 held[AHEAD];
 
-shared uvec4 q_words[Q_PARTS * K_CHUNKS * 2 * WAVES * 32]; // each lane's own: they would take too many registers
-vec4 scores[KEY_TILES]; // two keys of the first row, and of the second
-vec4 acc[V_CHUNKS * 4];
-vec2 top, weight;  // of the two rows: the highest score so far; the sum of this lane's weights
+// Each lane's own words of q: they would take too many registers.
+shared uvec4 q_words[ROW_TILES * Q_HELD * K_CHUNKS * 2 * WAVES * 32];
+uint q_from[ROW_TILES]; // in q_parts, those of the first part
+
+// Of each tile of rows:
+vec4 scores[ROW_TILES * KEY_TILES];     // two keys of the first row, and of the second
+vec4 acc[ROW_TILES * V_CHUNKS * 4];     // sums of weighted values
+vec2 top[ROW_TILES], weight[ROW_TILES]; // of the two rows: the highest score so far; the sum of this lane's weights
+
 int sums_exponent; // acc is in units of 2^sums_exponent
 int key_exponent, value_exponent, next_key_exponent, next_value_exponent; // of the key of this lane in a tile
 uint special_from; // the first key that has an element that is not finite, or whose value has one
 
-uint q_at(uint part, uint s) { return (part * K_CHUNKS * 2 + s) * WAVES * 32 + gl_LocalInvocationIndex; }
+uint q_at(uint r, uint part, uint s) {
+    return ((part * ROW_TILES + r) * K_CHUNKS * 2 + s) * WAVES * 32 + gl_LocalInvocationIndex;
+}
 uint g() { return gl_SubgroupInvocationID / 4; }
 uint t() { return gl_SubgroupInvocationID % 4; }
 
@@ -69,6 +78,14 @@ uvec4 fetch(uint i) {
     uint b = i / 2 / V_PARTS / V_CHUNKS, c = i / 2 / V_PARTS % V_CHUNKS, part = i / 2 % V_PARTS;
     return v_parts[part * v_plane + v_at + ((of * V_CHUNKS + c) * 4 + b * 2 + i % 2) * 32];
 }
+
+// Words of step s of 16 elements of q.
+uvec4 fetch_q(uint r, uint part, uint s) {
+    uint plane = p.rows / rows * ((rows + 15) / 16) * K_CHUNKS * 64;
+    return q_parts[part * plane + q_from[r] + s * 32];
+}
+
+uvec4 q_word(uint r, uint part, uint s) { return part < Q_HELD ? q_words[q_at(r, part, s)] : fetch_q(r, part, s); }
 
 // Uses load i of values, and begins the one that takes its place.
 uvec4 take(uint i) {
@@ -100,7 +117,7 @@ vec4 mul_add(uvec4 a, uvec2 b, vec4 c) {
 
 // The subgroup's 16 by KEYS products of parts.
 void score_tile() {
-    [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
+    [[unroll]] for (uint j = 0; j < ROW_TILES * KEY_TILES; j++) {
         scores[j] = vec4(0.0);
     }
     [[unroll]] for (uint c = 0; c < K_CHUNKS; c++) {
@@ -115,8 +132,12 @@ void score_tile() {
             }
             [[unroll]] for (uint s = 0; s < 2; s++) {
                 [[unroll]] for (uint i = 0; i < Q_PARTS - part * (Q_PARTS - 1); i++) {
-                    [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
-                        scores[j] = mul_add(q_words[q_at(i, 2 * c + s)], s == 0 ? words[j].xy : words[j].zw, scores[j]);
+                    [[unroll]] for (uint r = 0; r < ROW_TILES; r++) {
+                        uvec4 q = q_word(r, i, 2 * c + s);
+                        [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
+                            uint at = r * KEY_TILES + j;
+                            scores[at] = mul_add(q, s == 0 ? words[j].xy : words[j].zw, scores[at]);
+                        }
                     }
                 }
             }
@@ -138,18 +159,23 @@ uvec4 operand(uint j, bool low) {
 // Adds the tile's weighted values.
 void add_values() {
     [[unroll]] for (uint b = 0; b < 2; b++) {
-        uvec4 w[2];
-        w[0] = operand(2 * b, false);
-        w[1] = operand(2 * b, true);
+        uvec4 w[2 * ROW_TILES];
+        [[unroll]] for (uint r = 0; r < ROW_TILES; r++) {
+            w[2 * r] = operand(r * KEY_TILES + 2 * b, false);
+            w[2 * r + 1] = operand(r * KEY_TILES + 2 * b, true);
+        }
         [[unroll]] for (uint c = 0; c < V_CHUNKS; c++) {
             [[unroll]] for (uint part = 0; part < V_PARTS; part++) {
                 uint i = K_LOADS + ((b * V_CHUNKS + c) * V_PARTS + part) * 2;
                 uvec4 first = take(i), second = take(i + 1);
-                [[unroll]] for (uint k = 0; k < W_PARTS - part * (W_PARTS - 1); k++) {
-                    acc[c * 4] = mul_add(w[k], first.xy, acc[c * 4]);
-                    acc[c * 4 + 1] = mul_add(w[k], first.zw, acc[c * 4 + 1]);
-                    acc[c * 4 + 2] = mul_add(w[k], second.xy, acc[c * 4 + 2]);
-                    acc[c * 4 + 3] = mul_add(w[k], second.zw, acc[c * 4 + 3]);
+                [[unroll]] for (uint r = 0; r < ROW_TILES; r++) {
+                    [[unroll]] for (uint k = 0; k < W_PARTS - part * (W_PARTS - 1); k++) {
+                        uint at = (r * V_CHUNKS + c) * 4;
+                        acc[at] = mul_add(w[2 * r + k], first.xy, acc[at]);
+                        acc[at + 1] = mul_add(w[2 * r + k], first.zw, acc[at + 1]);
+                        acc[at + 2] = mul_add(w[2 * r + k], second.xy, acc[at + 2]);
+                        acc[at + 3] = mul_add(w[2 * r + k], second.zw, acc[at + 3]);
+                    }
                 }
             }
         }
@@ -158,26 +184,28 @@ void add_values() {
 
 // Turns products into weights relative to the rows' highest score so far, whose weight is 2^14; unit times a product is
 // a score. Rescales the sums accordingly, and by scale: a branch around that would cost as many copies of registers.
-void weigh(float unit, float scale) {
-    vec2 most = top;
+void weigh(uint r, float unit, float scale) {
+    uint from = r * KEY_TILES;
+    vec2 most = top[r];
     [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
-        scores[j] *= unit;
-        most = max(most, max(scores[j].xz, scores[j].yw));
+        scores[from + j] *= unit;
+        most = max(most, max(scores[from + j].xz, scores[from + j].yw));
     }
     most = max(most, vec2(subgroupShuffleXor(most.x, 1), subgroupShuffleXor(most.y, 1)));
     most = max(most, vec2(subgroupShuffleXor(most.x, 2), subgroupShuffleXor(most.y, 2)));
-    vec2 keep = exp2(top - most);
-    top = most;
-    weight *= keep;
+    vec2 keep = exp2(top[r] - most);
+    top[r] = most;
+    vec2 sum = weight[r] * keep;
     vec4 factors = keep.xxyy * scale;
     [[unroll]] for (uint n = 0; n < V_CHUNKS * 4; n++) {
-        acc[n] *= factors;
+        acc[r * V_CHUNKS * 4 + n] *= factors;
     }
-    vec2 least = mix(top - WEIGHT_EXPONENT, vec2(0.0), equal(top, vec2(LOWEST))); // so that LOWEST weighs nothing
+    vec2 least = mix(most - WEIGHT_EXPONENT, vec2(0.0), equal(most, vec2(LOWEST))); // so that LOWEST weighs nothing
     [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
-        scores[j] = exp2(scores[j] - least.xxyy);
-        weight += scores[j].xz + scores[j].yw;
+        scores[from + j] = exp2(scores[from + j] - least.xxyy);
+        sum += scores[from + j].xz + scores[from + j].yw;
     }
+    weight[r] = sum;
 }
 
 #include "attention_special.glsl"
@@ -186,37 +214,41 @@ void weigh(float unit, float scale) {
 // which the driver does not move loads.
 uint is_common(int exponent) { return uint(exponent == -SPLIT_COMMON) | uint(exponent == SPLIT_ZERO); }
 
-void store_row(uint row0, uint r, float factor) {
-    uint own = row0 + 2 * g() + r;
+void store_row(uint row0, uint r, uint h, float factor) {
+    uint own = row0 + 16 * r + 2 * g() + h;
     Row row = row_of(min(own, rows - 1), key_length());
     [[unroll]] for (uint c = 0; c < V_CHUNKS; c++) {
         [[unroll]] for (uint k = 0; k < 8; k++) {
             uint e = c * 32 + 8 * t() + k;
             if (own < rows && e < p.dv) {
-                y_store(row.to + e, scale_by(acc[c * 4 + k % 4][2 * r + k / 4] * factor, sums_exponent));
+                float sum = acc[(r * V_CHUNKS + c) * 4 + k % 4][2 * h + k / 4];
+                y_store(row.to + e, scale_by(sum * factor, sums_exponent));
             }
         }
     }
 }
 
-void store_results(uint row0) {
-    vec2 sum = weight;
+void store_results(uint row0, uint r) {
+    vec2 sum = weight[r];
     sum += vec2(subgroupShuffleXor(sum.x, 1), subgroupShuffleXor(sum.y, 1));
     sum += vec2(subgroupShuffleXor(sum.x, 2), subgroupShuffleXor(sum.y, 2));
     vec2 factors = vec2(sum.x == 0.0 ? 0.0 : 1.0 / sum.x, sum.y == 0.0 ? 0.0 : 1.0 / sum.y);
-    store_row(row0, 0, factors.x);
-    store_row(row0, 1, factors.y);
+    store_row(row0, r, 0, factors.x);
+    store_row(row0, r, 1, factors.y);
     if (special_from != NO_KEY) {
-        store_special(row0, factors);
+        store_special(row0 + 16 * r, top[r], factors);
     }
 }
 
 void load_q(uint row0) {
-    uint heads = p.rows / rows, row_tiles = (rows + 15) / 16;
-    [[unroll]] for (uint i = 0; i < Q_PARTS; i++) {
-        uint from = ((i * heads + key_head) * row_tiles + row0 / 16) * K_CHUNKS * 64 + gl_SubgroupInvocationID;
-        [[unroll]] for (uint s = 0; s < K_CHUNKS * 2; s++) {
-            q_words[q_at(i, s)] = q_parts[from + s * 32];
+    uint row_tiles = (rows + 15) / 16;
+    [[unroll]] for (uint r = 0; r < ROW_TILES; r++) { // behind the last tile of rows, it is repeated
+        uint row_tile = min(row0 / 16 + r, row_tiles - 1);
+        q_from[r] = (key_head * row_tiles + row_tile) * K_CHUNKS * 64 + gl_SubgroupInvocationID;
+        [[unroll]] for (uint part = 0; part < Q_HELD; part++) {
+            [[unroll]] for (uint s = 0; s < K_CHUNKS * 2; s++) {
+                q_words[q_at(r, part, s)] = fetch_q(r, part, s);
+            }
         }
     }
 }
@@ -229,9 +261,11 @@ void begin(uint row0, uint count) {
     v_at = key_head * tiles * V_CHUNKS * 128 + gl_SubgroupInvocationID;
     sums_exponent = SPLIT_ZERO;
     special_from = NO_KEY;
-    top = vec2(LOWEST);
-    weight = vec2(0.0);
-    [[unroll]] for (uint n = 0; n < V_CHUNKS * 4; n++) {
+    [[unroll]] for (uint r = 0; r < ROW_TILES; r++) {
+        top[r] = vec2(LOWEST);
+        weight[r] = vec2(0.0);
+    }
+    [[unroll]] for (uint n = 0; n < ROW_TILES * V_CHUNKS * 4; n++) {
         acc[n] = vec4(0.0);
     }
     load_q(row0);
@@ -246,15 +280,15 @@ void begin(uint row0, uint count) {
 
 void main() {
     uint row0;
-    bool has_rows = find_rows(WAVES * 16, row0);
-    row0 += gl_SubgroupID * 16;
+    bool has_rows = find_rows(WAVES * ROW_TILES * 16, row0);
+    row0 += gl_SubgroupID * ROW_TILES * 16;
     if (!has_rows || row0 >= rows) {
         return;
     }
     uint length = key_length();
     uint see_all = key_end(length, row0 / p.group); // keys that every row of the subgroup sees
-    uint see_any = key_end(length, (min(row0 + 16, rows) - 1) / p.group);
-    uint own = min(row0 + gl_SubgroupInvocationID % 16, rows - 1);
+    uint see_any = key_end(length, (min(row0 + ROW_TILES * 16, rows) - 1) / p.group);
+    uint own = min(row0 + gl_SubgroupInvocationID % (ROW_TILES * 16), rows - 1);
     uint plain_rows = MASK_KIND == 0 ? is_common(q_exponents[key_head * rows + own]) : 0;
     float unit = p.scale * LOG2_E * exp2_int(-2 * SPLIT_COMMON);
     uint count = (see_any + KEYS - 1) / KEYS;
@@ -276,11 +310,17 @@ void main() {
         [[unroll]] for (uint i = K_LOADS; i < K_LOADS + AHEAD; i++) { // before the branch, the driver would delay them
             held[i % AHEAD] = fetch(i);
         }
-        weigh(plain ? unit : 1.0, scale);
+        weigh(0, plain ? unit : 1.0, scale);
+        if (ROW_TILES > 1) {
+            weigh(ROW_TILES - 1, plain ? unit : 1.0, scale);
+        }
         if (!plain) {
             weigh_tile();
         }
         add_values();
     }
-    store_results(row0);
+    store_results(row0, 0);
+    if (ROW_TILES > 1) {
+        store_results(row0, ROW_TILES - 1);
+    }
 }

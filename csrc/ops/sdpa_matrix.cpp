@@ -56,15 +56,33 @@ SplitOperand split(Lowering &lowering, const Array &x, uint32_t group, uint32_t 
     return out;
 }
 
+// How many parts of q fit into shared memory with sdpa_fragments.
+uint32_t held_parts(const Lowering &lowering, const Attention &a, uint32_t row_tiles) {
+    return lowering.device().max_shared_bytes / (row_tiles * divide_up(a.p.d, 32) * 2 * SDPA_WAVES * 32 * 16);
+}
+
 // Whether a device that runs sdpa_coopmat can also run sdpa_fragments.
 bool prefers_fragments(const Lowering &lowering, const Attention &a) {
     const uint32_t q_parts = a.q.dtype == DT_FLOAT32 ? 2 : 1;
     return lowering.device().fragments && lowering.has_kernel(spec::sdpa_fragments::kKernel) &&
-           q_parts * divide_up(a.p.d, 32) * 2 * SDPA_WAVES * 32 * 16 <= lowering.device().max_shared_bytes;
+           held_parts(lowering, a, 1) >= q_parts;
+}
+
+// Workgroups of sdpa_fragments.
+int64_t fragment_groups(const Attention &a, uint32_t row_tiles) {
+    const int64_t rows = int64_t(a.p.queries) * a.p.group;
+    return a.p.rows / rows * divide_up(rows, int64_t(row_tiles) * SDPA_WAVES * 16);
+}
+
+// The tiles of rows that a subgroup of sdpa_fragments has: with two, keys and values are loaded half as often, but
+// there are half as many subgroups.
+uint32_t fragment_row_tiles(const Lowering &lowering, const Attention &a) {
+    return held_parts(lowering, a, 2) > 0 && fragment_groups(a, 2) >= 3 * int64_t(lowering.device().compute_units) ? 2
+                                                                                                                   : 1;
 }
 
 // The constants of sdpa_coopmat for sdpa_fragments.
-spec::sdpa_fragments in_fragments(const spec::sdpa_coopmat &s, uint32_t w_parts) {
+spec::sdpa_fragments in_fragments(const spec::sdpa_coopmat &s, uint32_t w_parts, uint32_t row_tiles, uint32_t q_held) {
     return {.threads = SDPA_WAVES * s.lanes,
             .q_dtype = s.q_dtype,
             .k_dtype = s.k_dtype,
@@ -79,7 +97,9 @@ spec::sdpa_fragments in_fragments(const spec::sdpa_coopmat &s, uint32_t w_parts)
             .k_steps = s.k_steps,
             .v_steps = s.v_steps,
             .lanes = s.lanes,
-            .w_parts = w_parts};
+            .w_parts = w_parts,
+            .row_tiles = row_tiles,
+            .q_held = std::min(s.q_parts, q_held)};
 }
 
 } // namespace
@@ -137,8 +157,9 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
     };
     if (fragments) {
         const bool exact = a.q.dtype == DT_FLOAT32 || a.out.dtype == DT_FLOAT32;
-        const int64_t rows = int64_t(p.queries) * p.group;
-        dispatch(in_fragments(spec, exact ? 2 : 1), p.rows / rows * divide_up(rows, SDPA_WAVES * 16));
+        const uint32_t row_tiles = fragment_row_tiles(lowering, a);
+        dispatch(in_fragments(spec, exact ? 2 : 1, row_tiles, held_parts(lowering, a, row_tiles)),
+                 fragment_groups(a, row_tiles));
     } else {
         dispatch(spec, groups);
     }

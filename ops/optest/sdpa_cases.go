@@ -39,7 +39,7 @@ func sdpaLong() []Case {
 	r := newSource(41)
 	prompt := attention(r, array.Float32, 1, 2, 1, 1025, 1025, 32)
 	prompt.Name, prompt.Params.Causal = "prompt", true
-	many := attention(r, array.Float32, 1, 64, 32, 520, 70, 64) // blocks of 128 rows for twice a large GPU's compute units
+	many := attention(r, array.Float32, 1, 96, 48, 520, 70, 64) // blocks of 128 rows for thrice a large GPU's compute units
 	many.Name, many.Params.Causal = "many heads", true
 	cache := attention(r, array.BFloat16, 1, 4, 2, 1, 3000, 128)
 	cache.Name = "long cache"

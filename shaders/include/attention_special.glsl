@@ -24,13 +24,13 @@ void finish_scores(inout vec4 s, uint j, Row first, Row second, uint key0) {
 
 // Replaces the scores of rows and keys that are not finite.
 void replace_scores(uint key0, uint row0) {
-    for (uint n = 0; n < HIDDEN(KEY_TILES * 4, p.group); n++) {
-        uint c = key_of(n / 4) + n % 2;
-        Row row = row_of(min(row0 + 2 * g() + n / 2 % 2, rows - 1), key_length());
+    for (uint n = 0; n < HIDDEN(ROW_TILES * KEY_TILES * 4, p.group); n++) {
+        uint c = key_of(n / 4 % KEY_TILES) + n % 2, r = n / 4 / KEY_TILES;
+        Row row = row_of(min(row0 + 16 * r + 2 * g() + n / 2 % 2, rows - 1), key_length());
         int exponent = subgroupShuffle(key_exponent, c);
         bool is = row.q_exponent + exponent > SPLIT_NOT_FINITE / 2;
         float s = is ? finish_score(row, key0 + c, 0.0, exponent) : 0.0;
-        [[unroll]] for (uint j = 0; j < KEY_TILES; j++) {
+        [[unroll]] for (uint j = 0; j < ROW_TILES * KEY_TILES; j++) {
             bvec4 element = equal(uvec4(n), j * 4 + uvec4(0, 1, 2, 3));
             scores[j] = is ? mix(scores[j], vec4(s), element) : scores[j];
         }
@@ -43,16 +43,25 @@ void weigh_values(inout vec4 s, uint j, float power) {
     s *= vec2(subgroupShuffle(power, c), subgroupShuffle(power, c + 1)).xyxy;
 }
 
+// Turns products of a tile of rows into scores. Returns the highest exponent of its rows.
+int finish_rows(uint key0, uint row0, uint r) {
+    uint length = key_length();
+    Row first = row_of(min(row0 + 16 * r + 2 * g(), rows - 1), length);
+    Row second = row_of(min(row0 + 16 * r + 2 * g() + 1, rows - 1), length);
+    finish_scores(scores[r * KEY_TILES], 0, first, second, key0);
+    finish_scores(scores[r * KEY_TILES + 1], 1, first, second, key0);
+    finish_scores(scores[r * KEY_TILES + 2], 2, first, second, key0);
+    finish_scores(scores[r * KEY_TILES + 3], 3, first, second, key0);
+    return max(first.q_exponent, second.q_exponent);
+}
+
 // Turns products of any tile into scores. Returns by what the sums must be multiplied for their new unit.
 float finish_tile(uint key0, uint row0) {
-    uint length = key_length();
-    Row first = row_of(min(row0 + 2 * g(), rows - 1), length);
-    Row second = row_of(min(row0 + 2 * g() + 1, rows - 1), length);
-    finish_scores(scores[0], 0, first, second, key0);
-    finish_scores(scores[1], 1, first, second, key0);
-    finish_scores(scores[2], 2, first, second, key0);
-    finish_scores(scores[3], 3, first, second, key0);
-    if (subgroupAny(max(key_exponent, max(first.q_exponent, second.q_exponent)) > SPLIT_NOT_FINITE / 2)) {
+    int highest = finish_rows(key0, row0, 0);
+    if (ROW_TILES > 1) {
+        highest = max(highest, finish_rows(key0, row0, ROW_TILES - 1));
+    }
+    if (subgroupAny(max(key_exponent, highest) > SPLIT_NOT_FINITE / 2)) {
         replace_scores(key0, row0);
     }
     if (has_not_finite(value_exponent) || has_not_finite(key_exponent)) {
@@ -65,24 +74,31 @@ float finish_tile(uint key0, uint row0) {
     return scale;
 }
 
+void weigh_rows(uint r, float power) {
+    weigh_values(scores[r * KEY_TILES], 0, power);
+    weigh_values(scores[r * KEY_TILES + 1], 1, power);
+    weigh_values(scores[r * KEY_TILES + 2], 2, power);
+    weigh_values(scores[r * KEY_TILES + 3], 3, power);
+}
+
 void weigh_tile() {
     float power = power_or_zero(finite_exponent(value_exponent) - sums_exponent);
-    weigh_values(scores[0], 0, power);
-    weigh_values(scores[1], 1, power);
-    weigh_values(scores[2], 2, power);
-    weigh_values(scores[3], 3, power);
+    weigh_rows(0, power);
+    if (ROW_TILES > 1) {
+        weigh_rows(ROW_TILES - 1, power);
+    }
 }
 
 // Adds what values that are not finite contribute to the elements of this lane. So far, elements are finite, or all of
 // a row are NaNs.
-void store_special(uint row0, vec2 factors) {
+void store_special(uint row0, vec2 highest, vec2 factors) {
     for (uint i = 0; i < HIDDEN(V_CHUNKS * 16, p.group); i++) {
         bool second = i % 2 != 0;
         uint own = row0 + 2 * g() + i % 2, e = i / 16 * 32 + 8 * t() + i / 2 % 8;
         Row row = row_of(min(own, rows - 1), key_length());
         float factor = second ? factors.y : factors.x;
         if (own < rows && e < p.dv && special_from < row.end && !is_nan(factor)) {
-            float v = plain_values(row, second ? top.y : top.x, e);
+            float v = plain_values(row, second ? highest.y : highest.x, e);
             if (v != 0.0) {
                 y_store(row.to + e, v * (factor * exp2(WEIGHT_EXPONENT)));
             }
