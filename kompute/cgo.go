@@ -125,6 +125,9 @@ func openVulkan(info DeviceInfo, o options) (*Device, error) {
 	if code := C.kpx_device_open(C.uint32_t(info.Index), options, &p, &e); code != C.KPX_OK {
 		return nil, goError(code, &e)
 	}
+	var stats C.kpx_device_stats
+	C.kpx_device_get_stats(p, &stats)
+	info.MaxTensorBytes = int64(stats.max_tensor_bytes) // masks may make it smaller
 	return newVulkanDevice(info, &cgoDevice{p: p}, o)
 }
 

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define KPX_ABI_VERSION 7
+#define KPX_ABI_VERSION 8
 #define KPX_MAX_RANK 8
 #define KPX_MOST_REPLAYS 65536
 
@@ -128,6 +128,7 @@ typedef struct {
     uint64_t pipelines_built;
     uint64_t refusals;            /* kernel variants that the driver refused, for some calls or all */
     uint64_t allocations;         /* so far: tensors, scratch, staging blocks, command and descriptor pools */
+    uint64_t max_tensor_bytes;    /* max_buffer_bytes, or less where that is masked */
     uint64_t overlaps;            /* 1: it was opened for that and passed the check */
     uint64_t batch_variant;       /* the same */
     uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */

@@ -119,7 +119,8 @@ void Device::fill_traits() {
     std::copy(limits_.maxComputeWorkGroupCount.begin(), limits_.maxComputeWorkGroupCount.end(),
               traits_.max_workgroup_count);
     traits_.max_shared_bytes = limits_.maxComputeSharedMemorySize;
-    traits_.max_tensor_bytes = largest_tensor(*physical_);
+    // The limits may be masked.
+    traits_.max_tensor_bytes = std::min<uint64_t>(largest_tensor(*physical_), limits_.maxStorageBufferRange & ~3u);
     traits_.compute_units = compute_units(*physical_);
     traits_.storage16 = features_.storage16;
     traits_.float16 = features_.float16;
@@ -287,6 +288,7 @@ kpx_device_stats Device::stats() {
     out.reserved_bytes = memory_->reserved();
     out.pipelines_built = kernels_->pipelines_built();
     out.refusals = kernels_->refusals();
+    out.max_tensor_bytes = traits_.max_tensor_bytes;
     out.overlaps = overlaps_;
     out.batch_variant = traits_.batch_variant;
     out.allocations = allocations_;

@@ -28,8 +28,7 @@ Buffer::~Buffer() {
 }
 
 Memory::Memory(Device &device, uint64_t budget)
-    : device_(device), budget_(budget),
-      largest_(std::min<uint64_t>(largest_tensor(device.physical()), device.limits().maxStorageBufferRange & ~3u)),
+    : device_(device), budget_(budget), largest_(device.traits().max_tensor_bytes),
       max_blocks_(device.limits().maxMemoryAllocationCount), most_spare_(most_spare(device)) {}
 
 // Drivers take a millisecond to allocate or free 64 MB, so a device with much
