@@ -115,7 +115,7 @@ vec4 mul_add(uvec4 a, uvec2 b, vec4 c) {
     return vec4(z[0], z[1], z[2], z[3]);
 }
 
-// The subgroup's 16 by KEYS products of parts.
+// The subgroup's products of parts, of its rows and KEYS keys.
 void score_tile() {
     [[unroll]] for (uint j = 0; j < ROW_TILES * KEY_TILES; j++) {
         scores[j] = vec4(0.0);
@@ -183,7 +183,8 @@ void add_values() {
 }
 
 // Turns products into weights relative to the rows' highest score so far, whose weight is 2^14; unit times a product is
-// a score. Rescales the sums accordingly, and by scale: a branch around that would cost as many copies of registers.
+// a score. Rescales the sums accordingly, and by scale: a branch around that would cost as many copies of registers. For
+// one tile of rows.
 void weigh(uint r, float unit, float scale) {
     uint from = r * KEY_TILES;
     vec2 most = top[r];
@@ -214,6 +215,7 @@ void weigh(uint r, float unit, float scale) {
 // which the driver does not move loads.
 uint is_common(int exponent) { return uint(exponent == -SPLIT_COMMON) | uint(exponent == SPLIT_ZERO); }
 
+// Row h, 0 or 1, of this lane's in tile r.
 void store_row(uint row0, uint r, uint h, float factor) {
     uint own = row0 + 16 * r + 2 * g() + h;
     Row row = row_of(min(own, rows - 1), key_length());

@@ -7,6 +7,8 @@ namespace kpx {
 namespace {
 
 constexpr int64_t kMatrixHead = 128; // the most elements of a head in sdpa_coopmat
+// Workgroups of sdpa_fragments for each compute unit from which it is faster if its subgroups have two tiles of rows.
+constexpr int64_t kGroupsOfTwoTiles = 3;
 
 // Runs of 8 elements of a head, padded to whole matrices.
 uint32_t matrix_runs(uint32_t d) {
@@ -77,8 +79,8 @@ int64_t fragment_groups(const Attention &a, uint32_t row_tiles) {
 // The tiles of rows that a subgroup of sdpa_fragments has: with two, keys and values are loaded half as often, but
 // there are half as many subgroups.
 uint32_t fragment_row_tiles(const Lowering &lowering, const Attention &a) {
-    return held_parts(lowering, a, 2) > 0 && fragment_groups(a, 2) >= 3 * int64_t(lowering.device().compute_units) ? 2
-                                                                                                                   : 1;
+    const bool has_many = fragment_groups(a, 2) >= kGroupsOfTwoTiles * lowering.device().compute_units;
+    return has_many && held_parts(lowering, a, 2) > 0 ? 2 : 1;
 }
 
 // The constants of sdpa_coopmat for sdpa_fragments.

@@ -90,7 +90,7 @@ void weigh_tile() {
 }
 
 // Adds what values that are not finite contribute to the elements of this lane. So far, elements are finite, or all of
-// a row are NaNs.
+// a row are NaNs. Highest: the scores of its two rows.
 void store_special(uint row0, vec2 highest, vec2 factors) {
     for (uint i = 0; i < HIDDEN(V_CHUNKS * 16, p.group); i++) {
         bool second = i % 2 != 0;

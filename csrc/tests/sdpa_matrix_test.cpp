@@ -1,0 +1,54 @@
+// How attention of many queries is launched on devices with matrix units.
+#include "ops/gen_ops.hpp"
+#include "recorded_lowering.hpp"
+#include "test.hpp"
+
+using kpx::Array;
+
+namespace {
+
+// The dispatch of attention itself, of 32 query heads and 8 key heads of 128 elements.
+RecordedDispatch attention(RecordedLowering &lowering, uint32_t dtype, int64_t queries, int64_t keys) {
+    const Array q = RecordedLowering::array(dtype, {1, 32, queries, 128});
+    const Array k = RecordedLowering::array(dtype, {1, 8, keys, 128});
+    const Array arrays[] = {q, k, k, {}, {}, q};
+    kpx::SDPAOp op{};
+    op.scale = 1;
+    kpx::lower_sdpa(lowering, kpx::SDPACall(arrays, 6, op));
+    CHECK(lowering.dispatches.size() == 4 && lowering.dispatches[0].kernel == "sdpa_split");
+    return lowering.dispatches.back();
+}
+
+struct Launch {
+    uint32_t row_tiles, q_held, groups;
+};
+
+// Of sdpa_fragments, from its last two constants.
+Launch launch(uint32_t dtype, int64_t queries, uint32_t shared_bytes = 49152) {
+    RecordedLowering lowering;
+    lowering.traits.max_shared_bytes = shared_bytes;
+    const RecordedDispatch made = attention(lowering, dtype, queries, 4096);
+    CHECK(made.kernel == kpx::spec::sdpa_fragments::kKernel);
+    const size_t n = made.spec.size();
+    return {made.spec[n - 2], made.spec[n - 1], made.grid.x * made.grid.y};
+}
+
+} // namespace
+
+// With two tiles of rows, shared memory holds one of the two parts of q in float32.
+TEST(subgroups_have_two_tiles_of_rows_where_there_are_many) {
+    for (const uint32_t dtype : {DT_FLOAT32, DT_BFLOAT16}) {
+        const uint32_t parts = dtype == DT_FLOAT32 ? 2 : 1;
+        const Launch few = launch(dtype, 1024), many = launch(dtype, 1200);
+        CHECK(few.row_tiles == 1 && few.q_held == parts && few.groups == 8 * 64);
+        CHECK(many.row_tiles == 2 && many.q_held == 1 && many.groups == 8 * 38);
+        const Launch large = launch(dtype, 1200, 98304);
+        CHECK(large.row_tiles == 2 && large.q_held == parts);
+    }
+}
+
+TEST(devices_without_fragments_keep_scores_in_shared_memory) {
+    RecordedLowering lowering;
+    lowering.traits.fragments = false;
+    CHECK(attention(lowering, DT_FLOAT32, 2048, 4096).kernel == kpx::spec::sdpa_coopmat::kKernel);
+}
