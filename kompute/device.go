@@ -27,7 +27,7 @@ type DeviceInfo struct {
 	MostSubgroupSize  int   // likewise
 	MemoryTotal       int64 // bytes
 	MemoryAvailable   int64 // bytes available now, as far as the driver reports, and at most the budget of an open device
-	MaxTensorBytes    int64 // the largest single tensor; 0: no limit but memory
+	MaxTensorBytes    int64 // the largest single tensor, of an open device as its masks allow; 0: no limit but memory
 	Usable            bool
 	UnusableReason    string // why it cannot be used; empty if Usable
 }

@@ -39,6 +39,7 @@ func TestMaskedTimestampsAndMemory(t *testing.T) {
 	x := tensor(t, d, upTo(4))
 	_, err := captureTest(t, s, func(s *Stream) { runInto(s, "neg", x, x) }).Profile(bg, 1)
 	require.ErrorIs(t, err, ErrUnsupported)
+	require.EqualValues(t, 128<<20, d.Info().MaxTensorBytes)
 	large, err := Empty[float32](d, 128<<20/4)
 	require.NoError(t, err)
 	require.NoError(t, large.Close())

@@ -1,7 +1,7 @@
 // Attention of many queries like sdpa_coopmat, but lanes make matrices of float16 in their registers (fragments.glsl).
 // sdpa_split writes the operands in the order in which lanes load them, so nothing goes through shared memory, and
-// subgroups do not wait for each other. A subgroup has one or two times 16 rows of q, scores and weights of KEYS keys at
-// a time, and the sums of weighted values. With g = lane / 4 and t = lane % 4, a lane has of each 16 rows:
+// subgroups do not wait for each other. A subgroup has one or two tiles of 16 rows of q, scores and weights of KEYS
+// keys at a time, and the sums of weighted values. With g = lane / 4 and t = lane % 4, a lane has of each tile:
 //
 //   of q        rows 2g and 2g + 1, which are rows g and g + 8 of matrices
 //   of scores   those of its rows and keys 4t to 4t + 3 of each 16, in pairs: columns 2t and 2t + 1 of two matrices
@@ -38,6 +38,7 @@ const uint K_LOADS = K_PARTS * K_CHUNKS * 4, V_LOADS = V_PARTS * V_CHUNKS * 4, L
 const uint MOST_AHEAD = K_PARTS > 1 && ROW_TILES == 1 ? 16 : 8;
 const uint AHEAD = LOADS % MOST_AHEAD == 0 ? MOST_AHEAD : LOADS % 8 == 0 ? 8 : 4; // loads under way
 const uint WAVES = SDPA_WAVES;
+const uint SECOND = ROW_TILES - 1; // tile of rows, where there are two; not 1, which arrays for one tile do not have
 const float WEIGHT_EXPONENT = 14.0; // weights are up to 2^14 in float16
 const uint NO_KEY = 0xffffffffu;
 
@@ -46,9 +47,10 @@ uint k_at, v_at;       // this lane's first quads of the head
 uint tile, last_tile;  // the last one that any row of the subgroup sees
 uvec4 held[AHEAD];
 
-// Each lane's own words of q: they would take too many registers.
+// Each lane's own words of the first Q_HELD parts of q: they would take too many registers. Those of other parts are
+// loaded again for each tile of keys.
 shared uvec4 q_words[ROW_TILES * Q_HELD * K_CHUNKS * 2 * WAVES * 32];
-uint q_from[ROW_TILES]; // in q_parts, those of the first part
+uint own_q[ROW_TILES]; // where they begin in q_parts, for each tile of rows
 
 // Of each tile of rows:
 vec4 scores[ROW_TILES * KEY_TILES];     // two keys of the first row, and of the second
@@ -82,7 +84,7 @@ uvec4 fetch(uint i) {
 // Words of step s of 16 elements of q.
 uvec4 fetch_q(uint r, uint part, uint s) {
     uint plane = p.rows / rows * ((rows + 15) / 16) * K_CHUNKS * 64;
-    return q_parts[part * plane + q_from[r] + s * 32];
+    return q_parts[part * plane + own_q[r] + s * 32];
 }
 
 uvec4 q_word(uint r, uint part, uint s) { return part < Q_HELD ? q_words[q_at(r, part, s)] : fetch_q(r, part, s); }
@@ -183,8 +185,8 @@ void add_values() {
 }
 
 // Turns products into weights relative to the rows' highest score so far, whose weight is 2^14; unit times a product is
-// a score. Rescales the sums accordingly, and by scale: a branch around that would cost as many copies of registers. For
-// one tile of rows.
+// a score. Rescales the sums accordingly, and by scale: a branch around that would cost as many copies of registers.
+// r: which tile of rows.
 void weigh(uint r, float unit, float scale) {
     uint from = r * KEY_TILES;
     vec2 most = top[r];
@@ -246,7 +248,7 @@ void load_q(uint row0) {
     uint row_tiles = (rows + 15) / 16;
     [[unroll]] for (uint r = 0; r < ROW_TILES; r++) { // behind the last tile of rows, it is repeated
         uint row_tile = min(row0 / 16 + r, row_tiles - 1);
-        q_from[r] = (key_head * row_tiles + row_tile) * K_CHUNKS * 64 + gl_SubgroupInvocationID;
+        own_q[r] = (key_head * row_tiles + row_tile) * K_CHUNKS * 64 + gl_SubgroupInvocationID;
         [[unroll]] for (uint part = 0; part < Q_HELD; part++) {
             [[unroll]] for (uint s = 0; s < K_CHUNKS * 2; s++) {
                 q_words[q_at(r, part, s)] = fetch_q(r, part, s);
@@ -314,7 +316,7 @@ void main() {
         }
         weigh(0, plain ? unit : 1.0, scale);
         if (ROW_TILES > 1) {
-            weigh(ROW_TILES - 1, plain ? unit : 1.0, scale);
+            weigh(SECOND, plain ? unit : 1.0, scale);
         }
         if (!plain) {
             weigh_tile();
@@ -323,6 +325,6 @@ void main() {
     }
     store_results(row0, 0);
     if (ROW_TILES > 1) {
-        store_results(row0, ROW_TILES - 1);
+        store_results(row0, SECOND);
     }
 }

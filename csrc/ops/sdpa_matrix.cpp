@@ -7,7 +7,8 @@ namespace kpx {
 namespace {
 
 constexpr int64_t kMatrixHead = 128; // the most elements of a head in sdpa_coopmat
-// Workgroups of sdpa_fragments for each compute unit from which it is faster if its subgroups have two tiles of rows.
+// Subgroups of sdpa_fragments have two tiles of rows if that leaves so many workgroups for each compute unit: then it
+// is faster.
 constexpr int64_t kGroupsOfTwoTiles = 3;
 
 // Runs of 8 elements of a head, padded to whole matrices.

@@ -45,6 +45,7 @@ TEST(subgroups_have_two_tiles_of_rows_where_there_are_many) {
         const Launch large = launch(dtype, 1200, 98304);
         CHECK(large.row_tiles == 2 && large.q_held == parts);
     }
+    CHECK(launch(DT_BFLOAT16, 1200, 32767).row_tiles == 1);
 }
 
 TEST(devices_without_fragments_keep_scores_in_shared_memory) {

@@ -59,7 +59,7 @@ int finish_rows(uint key0, uint row0, uint r) {
 float finish_tile(uint key0, uint row0) {
     int highest = finish_rows(key0, row0, 0);
     if (ROW_TILES > 1) {
-        highest = max(highest, finish_rows(key0, row0, ROW_TILES - 1));
+        highest = max(highest, finish_rows(key0, row0, SECOND));
     }
     if (subgroupAny(max(key_exponent, highest) > SPLIT_NOT_FINITE / 2)) {
         replace_scores(key0, row0);
@@ -85,12 +85,12 @@ void weigh_tile() {
     float power = power_or_zero(finite_exponent(value_exponent) - sums_exponent);
     weigh_rows(0, power);
     if (ROW_TILES > 1) {
-        weigh_rows(ROW_TILES - 1, power);
+        weigh_rows(SECOND, power);
     }
 }
 
 // Adds what values that are not finite contribute to the elements of this lane. So far, elements are finite, or all of
-// a row are NaNs. Highest: the scores of its two rows.
+// a row are NaNs. row0: the first row of the tile; highest: the highest scores of this lane's two.
 void store_special(uint row0, vec2 highest, vec2 factors) {
     for (uint i = 0; i < HIDDEN(V_CHUNKS * 16, p.group); i++) {
         bool second = i % 2 != 0;

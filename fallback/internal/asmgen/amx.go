@@ -47,23 +47,25 @@ func (a *amx) configure(base string) {
 func (a *amx) release() { a.bytes("tilerelease", 0xc4, 0xe2, 0x78, 0x49, 0xc0) }
 
 func amxFamily(a *amx) {
-	a.product(1)
-	a.product(2)
+	for _, rows := range []int{8, 16, 32} {
+		a.product(1, rows)
+		a.product(2, rows)
+	}
 	a.split()
 	a.expand4()
 	a.expand8()
 	vnniFamily(a)
 }
 
-// product writes the product of 32 rows of x with panels of 32 rows of w, for groups of
-// a given number of steps. A group of x is multiplied with all panels before the next group, so
+// product writes the product of 8, 16 or 32 rows of x with panels of 32 rows of w, for groups of
+// a given number of steps. A tile of x has up to 16 rows. A group of x is multiplied with all panels before the next group, so
 // that it is in the nearest cache for all panels but the first.
 //
 // The sums of a block, a group and 16 columns, are added to c between the products of
 // the next block, which another unit of the processor computes: Z0 and Z1 are scales and
 // biases of the block before, CX is where in c it begins, and R13 are its factors.
-func (a *amx) product(steps int) {
-	a.begin(fmt.Sprintf("amxProduct%d", steps), fmt.Sprintf("adds to 32 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, %d steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.", steps),
+func (a *amx) product(steps, rows int) {
+	a.begin(fmt.Sprintf("amxProduct%dx%d", steps, rows), fmt.Sprintf("adds to %d rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, %d steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.", rows, steps),
 		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)", 14)
 	for _, p := range []struct {
 		name string
@@ -87,7 +89,7 @@ func (a *amx) product(steps int) {
 	a.label("panel")
 	a.line("MOVQ $2, config+64(FP)")
 	a.label("half")
-	a.block(steps)
+	a.block(steps, rows)
 	a.line("ADDQ AX, R12")
 	a.line("DECQ config+64(FP)")
 	a.line("JNZ half")
@@ -97,7 +99,7 @@ func (a *amx) product(steps int) {
 	a.nextGroup(steps)
 	a.line("DECQ R9")
 	a.line("JNZ group")
-	for row := range 32 {
+	for row := range rows {
 		a.combine(row)
 	}
 	a.release()
@@ -105,32 +107,36 @@ func (a *amx) product(steps int) {
 	a.line("RET")
 }
 
-// block sets tiles 0 to 5 to the sums of a block: of each limb of x, from SI on, and half
-// of its rows, and of the 16 columns of w from R12 on. It stores them, and makes it the
-// block before.
-func (a *amx) block(steps int) {
-	for tile := range byte(6) {
-		a.zero(tile)
+// block sets tiles 0 to 5, or to 2 for up to 16 rows, to the sums of a block: of each limb of x, from
+// SI on, and half of its rows, and of the 16 columns of w from R12 on. It stores them, and
+// makes it the block before.
+func (a *amx) block(steps, rows int) {
+	tiles, apart := 6, 1 // apart: of those of x and of sums, since there is room for 32 rows
+	if rows <= 16 {
+		tiles, apart = 3, 2
+	}
+	for tile := range tiles {
+		a.zero(byte(tile))
 	}
 	a.line("MOVQ R12, DI")
 	a.line("MOVQ SI, DX")
 	row := 0
 	for step := range steps {
 		a.load(6, "DI", "R15")
-		for tile := range 6 {
+		for tile := range tiles {
 			a.load(7, "DX", "R8")
 			a.dot(byte(tile), 7, 6)
-			a.line("ADDQ AX, DX")
-			for ; row < 32*(6*step+tile+1)/(6*steps); row++ {
+			a.line("LEAQ (DX)(AX*%d), DX", apart)
+			for ; row < rows*(tiles*step+tile+1)/(tiles*steps); row++ {
 				a.combine(row)
 			}
 		}
 		a.line("LEAQ (DI)(AX*2), DI")
 	}
 	a.line("MOVQ BX, DX")
-	for tile := range byte(6) {
-		a.store(tile, "DX", "R15")
-		a.line("ADDQ $1024, DX")
+	for tile := range tiles {
+		a.store(byte(tile), "DX", "R15")
+		a.line("ADDQ $%d, DX", 1024*apart)
 	}
 	for i, p := range []string{"scales+24", "biases+32"} {
 		a.line("MOVQ %s(FP), DX", p)

@@ -50,18 +50,26 @@ func (t *Tiles) Reset(rows, k, groupSize int) {
 	t.clearFrom(rows)
 }
 
-// rowsAtOnce is how many rows of x the kernel in use multiplies at least; those that
-// are missing must be 0.
-func rowsAtOnce() int {
-	if active == AMX {
-		return tileRows
+// multipliedRows is how many rows the kernel in use multiplies of a block that has that
+// many; those that are missing must be 0.
+func multipliedRows(rows int) int {
+	switch {
+	case rows == 0:
+		return 0
+	case active != AMX:
+		return (rows + 3) / 4 * 4
+	case rows <= 8:
+		return 8
+	case rows <= 16:
+		return 16
 	}
-	return 4
+	return tileRows
 }
 
 // clearFrom clears the rows after the last one, as far as they are multiplied.
 func (t *Tiles) clearFrom(row int) {
-	for at := rowsAtOnce(); row%at != 0; row++ {
+	block := row / tileRows * tileRows
+	for end := block + multipliedRows(row-block); row < end; row++ {
 		limbs, factors := t.place(row)
 		for i := 0; i < 3*t.k/t.step; i++ {
 			clear(t.limbs[limbs+2*i*t.tileBytes():][:t.step])
@@ -140,8 +148,8 @@ func (t *Tiles) Multiply(c []float32, ldc, lo, hi, columns int, w *TilePanels, s
 	sums, block := space[:sumNumbers], space[sumNumbers:TileSpace(w.Count)]
 	next := w.Next
 	for first := lo; first < hi; first += tileRows {
-		rows, least := min(tileRows, hi-first), rowsAtOnce()
-		clear(block[:(rows+least-1)/least*least*width])
+		rows := min(tileRows, hi-first)
+		clear(block[:multipliedRows(rows)*width])
 		t.product(block, first, rows, w, sums, next)
 		next = nil
 		for i := range rows {

@@ -5,22 +5,30 @@ import (
 	"unsafe"
 )
 
-// tileConfig is the configuration for steps of that many elements: tiles 0 to 5 have 16
-// rows of 16 sums, tile 6 the codes of 16 rows of w, four to a word, and tile 7 a limb
-// of 16 rows of x.
-func tileConfig(step int) (c [64]byte) {
-	const rows, bytes = 48, 16
+// tileConfig is the configuration for steps of that many elements and tiles of that many
+// rows of x: tiles 0 to 5 have 16 sums of each, tile 6 the codes of 16 rows of w, four to a
+// word, and tile 7 a limb of the rows of x.
+func tileConfig(step, rows int) (c [64]byte) {
+	const rowCounts, bytes = 48, 16
 	c[0] = 1 // palette
 	for tile := range 8 {
-		c[rows+tile] = 16
+		c[rowCounts+tile] = byte(rows)
 		binary.LittleEndian.PutUint16(c[bytes+2*tile:], 64)
 	}
-	c[rows+6] = byte(step / 4)
+	c[rowCounts+6] = byte(step / 4)
 	binary.LittleEndian.PutUint16(c[bytes+2*7:], uint16(step))
 	return c
 }
 
-var tileConfigs = [3][64]byte{1: tileConfig(32), 2: tileConfig(64)}
+// amxProducts are the products of up to 8, 16 and 32 rows of x.
+var amxProducts = [3]struct {
+	configs  [3][64]byte // of steps of 32 and of 64 elements
+	one, two func(c *float32, x, b *byte, scales, biases, factors *float32, groups int, space *float32, config *byte, panels, tile, row, stride, apart int)
+}{
+	{[3][64]byte{1: tileConfig(32, 8), 2: tileConfig(64, 8)}, amxProduct1x8, amxProduct2x8},
+	{[3][64]byte{1: tileConfig(32, 16), 2: tileConfig(64, 16)}, amxProduct1x16, amxProduct2x16},
+	{[3][64]byte{1: tileConfig(32, 16), 2: tileConfig(64, 16)}, amxProduct1x32, amxProduct2x32},
+}
 
 // codeShifts are, for the lower codes of each of two words of 4-bit codes and then for
 // the upper ones, the number of bits to shift by.
@@ -77,10 +85,11 @@ func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []flo
 		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*TileNumbers(t.k), 128*groups, quarters, ahead, advance)
 		return
 	}
-	kernel := amxProduct1
+	products := &amxProducts[multipliedRows(rows)/16]
+	kernel := products.one
 	if t.groupSize == 2*t.step {
-		kernel = amxProduct2
+		kernel = products.two
 	}
-	kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, &space[0], &tileConfigs[t.step/32][0],
+	kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, &space[0], &products.configs[t.step/32][0],
 		w.Count, t.tileBytes(), t.step, 4*TileNumbers(t.k), 128*groups)
 }
