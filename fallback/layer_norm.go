@@ -53,7 +53,7 @@ func standardize(dst, x []float32, eps float32) {
 	defer shift.release()
 	shift.f[0] = mean
 	binaryFloatRow(opdef.BinarySub, dst, x, shift.f)
-	variance := simd.Dot(dst, dst) / float32(len(x))
+	variance := squares(dst) / float32(len(x))
 	simd.Scale(dst, float32(1/math.Sqrt(float64(variance+eps))))
 }
 
@@ -64,6 +64,16 @@ func sumLong(row []float32) float32 {
 	}
 	half := (len(row)/2 + reducePiece - 1) / reducePiece * reducePiece
 	return sumLong(row[:half]) + sumLong(row[half:])
+}
+
+// squares is the sum of the squares of a row of any length, in such pieces: the error of a
+// sum of equal numbers grows with their number.
+func squares(row []float32) float32 {
+	if len(row) <= reducePiece {
+		return simd.Dot(row, row)
+	}
+	half := (len(row)/2 + reducePiece - 1) / reducePiece * reducePiece
+	return squares(row[:half]) + squares(row[half:])
 }
 
 func scaleAndShift(x, weight, bias []float32) {

@@ -71,11 +71,10 @@ type PreparedRows struct {
 // faster.
 const maxLimbRows = 8
 
-// limbRows is maxLimbRows, or less where tiles are faster: making tiles of the codes takes
-// as long as the products of 3 to 4 rows do.
+// limbRows is maxLimbRows, or less where tiles are faster.
 func (a *packed) limbRows() int {
 	if a.tiled() {
-		return 6
+		return simd.LeastTileRows() - 1
 	}
 	return maxLimbRows
 }

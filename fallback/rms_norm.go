@@ -39,7 +39,7 @@ func RMSNorm(x, weight, out array.Array, eps float32) error {
 }
 
 func normalize(dst, x, weight []float32, eps float32) {
-	mean := simd.Dot(x, x) / float32(len(x))
+	mean := squares(x) / float32(len(x))
 	dst = dst[:len(x)]
 	copy(dst, x)
 	simd.Scale(dst, float32(1/math.Sqrt(float64(mean+eps))))

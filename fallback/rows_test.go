@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,9 @@ func TestRMSNorm(t *testing.T) {
 	// In place.
 	require.NoError(t, RMSNorm(x, array.Array{}, x, 0))
 	require.InDelta(t, 2/math.Sqrt(2.5), value(x, 1), 1e-6)
+	equal := must(t, slices.Repeat([]float32{1.1}, 12288), 12288)
+	require.NoError(t, RMSNorm(equal, array.Array{}, equal, 0))
+	require.InDelta(t, 1, value(equal, 0), 1e-6)
 }
 
 func TestLayerNorm(t *testing.T) {

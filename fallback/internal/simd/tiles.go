@@ -23,6 +23,16 @@ type Tiles struct {
 // HasTiles reports whether the processor supports such products.
 func HasTiles() bool { return active >= VNNI512 && active <= AMX }
 
+// LeastTileRows returns the number of rows of x from which tiles are faster than products
+// with the codes themselves. Making tiles of the codes takes as long as 3 to 4 of these
+// rows do, and AMX then multiplies up to 8 rows in the time of one.
+func LeastTileRows() int {
+	if active == AMX {
+		return 5
+	}
+	return 7
+}
+
 const (
 	// tileRows is how many rows of x, and of w, are multiplied at a time.
 	tileRows = 32
