@@ -66,8 +66,8 @@ func sumLong(row []float32) float32 {
 	return sumLong(row[:half]) + sumLong(row[half:])
 }
 
-// squares is the sum of the squares of a row of any length, in such pieces: the error of a
-// sum of equal numbers grows with their number.
+// squares is the sum of the squares of a row of any length, added up in pieces like
+// sumLong: in one run, the rounding errors of equal numbers have the same sign and add up.
 func squares(row []float32) float32 {
 	if len(row) <= reducePiece {
 		return simd.Dot(row, row)

@@ -16,7 +16,7 @@ func (a *amx) bytes(text string, code ...byte) {
 	a.line("%s// %s", line, text)
 }
 
-// tileMemory moves 16 rows of 64 bytes, stride bytes apart.
+// tileMemory moves a tile, whose rows are stride bytes apart in memory.
 func (a *amx) tileMemory(name string, third, tile byte, base, stride string) {
 	b, i := gp[base], gp[stride]
 	a.bytes(fmt.Sprintf("%s tmm%d, (%s)(%s*1)", name, tile, base, stride),
@@ -57,8 +57,8 @@ func amxFamily(a *amx) {
 	vnniFamily(a)
 }
 
-// product writes the product of 8, 16 or 32 rows of x with panels of 32 rows of w, for groups of
-// a given number of steps. A tile of x has up to 16 rows. A group of x is multiplied with all panels before the next group, so
+// product writes the product of 8, 16 or 32 rows of x, in tiles of 8 or 16, with panels of
+// 32 rows of w, for groups of a given number of steps. A group of x is multiplied with all panels before the next group, so
 // that it is in the nearest cache for all panels but the first.
 //
 // The sums of a block, a group and 16 columns, are added to c between the products of
@@ -107,13 +107,13 @@ func (a *amx) product(steps, rows int) {
 	a.line("RET")
 }
 
-// block sets tiles 0 to 5, or to 2 for up to 16 rows, to the sums of a block: of each limb of x, from
-// SI on, and half of its rows, and of the 16 columns of w from R12 on. It stores them, and
-// makes it the block before.
+// block sets tiles 0 to 5, or 0 to 2 if there are no more than 16 rows, to the sums of a
+// block: of each limb of x, from SI on, and half of its rows, and of the 16 columns of w
+// from R12 on. It stores them, and makes it the block before.
 func (a *amx) block(steps, rows int) {
-	tiles, apart := 6, 1 // apart: of those of x and of sums, since there is room for 32 rows
+	tiles, stride := 6, 1 // stride: in tiles, of x and of sums
 	if rows <= 16 {
-		tiles, apart = 3, 2
+		tiles, stride = 3, 2 // without those of rows 16 to 31
 	}
 	for tile := range tiles {
 		a.zero(byte(tile))
@@ -126,7 +126,7 @@ func (a *amx) block(steps, rows int) {
 		for tile := range tiles {
 			a.load(7, "DX", "R8")
 			a.dot(byte(tile), 7, 6)
-			a.line("LEAQ (DX)(AX*%d), DX", apart)
+			a.line("LEAQ (DX)(AX*%d), DX", stride)
 			for ; row < rows*(tiles*step+tile+1)/(tiles*steps); row++ {
 				a.combine(row)
 			}
@@ -136,7 +136,7 @@ func (a *amx) block(steps, rows int) {
 	a.line("MOVQ BX, DX")
 	for tile := range tiles {
 		a.store(byte(tile), "DX", "R15")
-		a.line("ADDQ $%d, DX", 1024*apart)
+		a.line("ADDQ $%d, DX", 1024*stride)
 	}
 	for i, p := range []string{"scales+24", "biases+32"} {
 		a.line("MOVQ %s(FP), DX", p)

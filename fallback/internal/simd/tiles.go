@@ -24,8 +24,9 @@ type Tiles struct {
 func HasTiles() bool { return active >= VNNI512 && active <= AMX }
 
 // LeastTileRows returns the number of rows of x from which tiles are faster than products
-// with the codes themselves. Making tiles of the codes takes as long as 3 to 4 of these
-// rows do, and AMX then multiplies up to 8 rows in the time of one.
+// with the codes themselves. Making tiles of the codes takes as long as products of 3 to 4
+// rows with the codes. AMX then multiplies up to 8 rows in the same time, while VNNI takes
+// longer with every 4 rows.
 func LeastTileRows() int {
 	if active == AMX {
 		return 5
@@ -34,7 +35,7 @@ func LeastTileRows() int {
 }
 
 const (
-	// tileRows is how many rows of x, and of w, are multiplied at a time.
+	// tileRows is how many rows of x, at most, and of w are multiplied at a time.
 	tileRows = 32
 	// sumNumbers is how many sums of a group are made at a time, of three limbs and 16
 	// rows of w.

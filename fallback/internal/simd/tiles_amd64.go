@@ -6,7 +6,7 @@ import (
 )
 
 // tileConfig is the configuration for steps of that many elements and tiles of that many
-// rows of x: tiles 0 to 5 have 16 sums of each, tile 6 the codes of 16 rows of w, four to a
+// rows of x: tiles 0 to 5 have 16 sums for each of these rows, tile 6 the codes of 16 rows of w, four to a
 // word, and tile 7 a limb of the rows of x.
 func tileConfig(step, rows int) (c [64]byte) {
 	const rowCounts, bytes = 48, 16
@@ -20,9 +20,10 @@ func tileConfig(step, rows int) (c [64]byte) {
 	return c
 }
 
-// amxProducts are the products of up to 8, 16 and 32 rows of x.
+// amxProducts are the products of up to 8, 16 and 32 rows of x; 32 are two tiles.
 var amxProducts = [3]struct {
-	configs  [3][64]byte // of steps of 32 and of 64 elements
+	configs [3][64]byte // by step/32, for steps of 32 and of 64 elements
+	// For groups of one and of two steps.
 	one, two func(c *float32, x, b *byte, scales, biases, factors *float32, groups int, space *float32, config *byte, panels, tile, row, stride, apart int)
 }{
 	{[3][64]byte{1: tileConfig(32, 8), 2: tileConfig(64, 8)}, amxProduct1x8, amxProduct2x8},
@@ -85,7 +86,7 @@ func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []flo
 		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*TileNumbers(t.k), 128*groups, quarters, ahead, advance)
 		return
 	}
-	products := &amxProducts[multipliedRows(rows)/16]
+	products := &amxProducts[multipliedRows(rows)/16] // 0, 1, 2: 8, 16, 32 rows
 	kernel := products.one
 	if t.groupSize == 2*t.step {
 		kernel = products.two

@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -24,12 +25,20 @@ func TestTiles(t *testing.T) {
 
 func testTiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
-	for range 15 {
+	var x Tiles
+	x.Reset(96, 640, 128)
+	for i := range x.limbs { // so that rows that do not exist must be cleared
+		x.limbs[i] = 1
+	}
+	for i := range x.factors {
+		x.factors[i] = 1
+	}
+	for _, rows := range []int{1, 3, 5, 8, 9, 16, 17, 31, 32, 33, 40, 41, 48, 49, 65, 70} {
 		bits, size := []int{4, 8}[rng.IntN(2)], 32<<rng.IntN(3)
-		groups, rows := 1+rng.IntN(5), 1+rng.IntN([]int{8, 16, 70}[rng.IntN(3)])
+		groups := 1 + rng.IntN(5)
 		k := groups * size
-		var x Tiles
 		x.Reset(rows, k, size)
+		requireCleared(t, &x)
 		numbers := make([]float32, rows*k)
 		for i := range numbers {
 			numbers[i] = float32(rng.NormFloat64() * math.Exp2(float64(rng.IntN(20)-10)))
@@ -87,11 +96,25 @@ func testTiles(t *testing.T) {
 			}
 		}
 	}
-	var x Tiles
 	x.Reset(1, 32, 32)
 	row := make([]float32, 32)
 	row[3] = float32(math.Inf(1))
 	require.False(t, x.Set(0, row))
+}
+
+// requireCleared checks the rows that are multiplied although they do not exist.
+func requireCleared(t *testing.T, x *Tiles) {
+	last := x.rows / tileRows * tileRows
+	for row := x.rows; row < last+multipliedRows(x.rows-last); row++ {
+		limbs, factors := x.place(row)
+		for i := range 3 * x.k / x.step {
+			require.Zero(t, slices.Max(x.limbs[limbs+2*i*x.tileBytes():][:x.step]))
+		}
+		for g := range x.k / x.groupSize {
+			require.Zero(t, x.factors[factors+2*tileRows*g])
+			require.Zero(t, x.factors[factors+2*tileRows*g+tileRows])
+		}
+	}
 }
 
 // multiplyTiles does what the kernels do, in their order.
