@@ -172,16 +172,31 @@ func (m *QuantizedRows) nextWords(first, n int) []byte {
 // expandTiles makes tiles of nn rows of w, and panels of their scales and biases; see
 // wordPanel for ahead.
 func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int, ahead bool) (scales, biases []float32) {
-	var codes []float32
-	bits := m.Bits
-	if (bits == 4 || bits == 8) && m.w.Strides[1] == 1 {
-		codes, scales, biases = m.wordPanel(space, n0, nn, 0, m.cols, ahead)
-	} else {
-		codes, scales, biases = m.bytePanel(space, n0, nn)
-		bits = 8
+	if (m.Bits == 4 || m.Bits == 8) && m.w.Strides[1] == 1 {
+		m.expandWords(tiles, space, n0, nn, ahead)
+		return m.factorPanels(space, n0, nn, 0, m.groups)
 	}
-	simd.ExpandTiles(tiles, codes, m.cols, bits, m.GroupSize)
+	codes, scales, biases := m.bytePanel(space, n0, nn)
+	simd.ExpandTiles(tiles, codes, m.cols, 8, m.GroupSize)
 	return scales, biases
+}
+
+// expandWords makes tiles of words, whose codes do not cross their borders, by blocks of
+// columns that stay in the nearest cache.
+func (m *QuantizedRows) expandWords(tiles, space []float32, n0, nn int, ahead bool) {
+	const block = 512
+	stride, width := m.w.Strides[0], simd.PanelWidth()
+	rows := storage[float32](m.w)[m.w.Offset+n0*stride:]
+	for k0 := 0; k0 < m.cols; k0 += block {
+		kn := min(block, m.cols-k0)
+		first, words := k0*m.Bits/32, kn*m.Bits/32
+		codes := space[:words*width]
+		simd.TransposePanel(codes, rows[first:], stride, nn, words)
+		if ahead {
+			m.prefetch(n0+nn, min(n0+nn+width, m.N()), first, words)
+		}
+		simd.ExpandTiles(tiles[simd.TileNumbers(k0):], codes, kn, m.Bits, m.GroupSize)
+	}
 }
 
 // dequantizeTile writes nn rows of kn numbers, in whole groups, to the beginning of
