@@ -1,6 +1,8 @@
 package fallback
 
 import (
+	"math"
+
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -86,8 +88,12 @@ func (c *checker) pagedOperands(q, keys, values, out *array.Array) {
 	}
 }
 
+// pagedBlock is about how many keys a unit has at a time, in whole pages: weights of few
+// keys take more time for each.
+const pagedBlock = 512
+
 // pagedAttention is one call. A unit of work is a row with one key head: all
-// query heads that read it are processed together, page by page with a running
+// query heads that read it are processed together, by blocks of pages with a running
 // softmax, so the order of sums does not depend on other rows.
 type pagedAttention struct {
 	q, keys, values, table, sequences, lengths, out *array.Array
@@ -101,7 +107,8 @@ type pagedUnit struct {
 	*pagedAttention
 	runningSoftmax
 	row, keyHead, group int
-	q, scores           []float32 // [group, D], [group, L]
+	block               int       // keys of a block of pages, rounded up to whole vectors
+	q, scores           []float32 // [group, D], [group, block]
 	buf                 []float32 // a page's keys or values, if they must be copied
 }
 
@@ -114,13 +121,14 @@ func (p *pagedAttention) cost(keys int) float64 {
 func (p *pagedAttention) units(lo, hi int) {
 	heads, l, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.q.Shape[2], p.out.Shape[2]
 	group := p.q.Shape[1] / heads
-	scratch := borrow(group*(d+l) + runningSoftmaxSize(group, dv) + l*max(d, dv) + headScales(l, max(d, dv)))
+	block := (max(pagedBlock/l, 1)*l + scoreVector - 1) / scoreVector * scoreVector
+	scratch := borrow(group*(d+block) + runningSoftmaxSize(group, dv) + l*max(d, dv) + headScales(l, max(d, dv)))
 	defer scratch.release()
 	for i := lo; i < hi; i++ {
 		space := scratch.f
 		u := pagedUnit{
-			pagedAttention: p, row: i / heads, keyHead: i % heads, group: group,
-			q: cut(&space, group*d), scores: cut(&space, group*l), runningSoftmax: newRunningSoftmax(&space, group, dv),
+			pagedAttention: p, row: i / heads, keyHead: i % heads, group: group, block: block,
+			q: cut(&space, group*d), scores: cut(&space, group*block), runningSoftmax: newRunningSoftmax(&space, group, dv),
 		}
 		u.buf = space
 		u.attend()
@@ -159,27 +167,55 @@ func (u *pagedUnit) attend() {
 		}
 		simd.Scale(row, u.scale)
 	}
-	length := u.length(u.row)
-	sequence := int(storage[int32](u.sequences)[elementAt(u.sequences, []int{u.row})])
-	for first := 0; first < length; first += l {
-		page := int(storage[int32](u.table)[elementAt(u.table, []int{sequence, first / l})])
-		if page >= 0 && page < u.keys.Shape[0] {
-			u.addPage(page, min(l, length-first))
-		}
+	length, step := u.length(u.row), max(pagedBlock/l, 1)*l
+	for first := 0; first < length; first += step {
+		u.addBlock(first, min(step, length-first))
 	}
 	u.store()
 }
 
-// addPage adds the first n tokens of a page.
-func (u *pagedUnit) addPage(page, n int) {
+// addBlock adds n tokens, the first of which begins a page.
+func (u *pagedUnit) addBlock(first, n int) {
 	d, dv, l := u.pagedAttention.q.Shape[2], u.out.Shape[2], u.keys.Shape[2]
-	k := u.tile(u.keys, page, n, d)
-	simd.Dots(u.scores, l, u.q, d, u.group, k.data, k.ld, n, d, false)
-	for h := range u.group {
-		u.weights(h, u.scores[h*l:h*l+n])
+	whole := (n + scoreVector - 1) / scoreVector * scoreVector
+	u.hide(n, whole)
+	for at := 0; at < n; at += l {
+		page, count := u.page(first+at), min(l, n-at)
+		if page < 0 {
+			u.hide(at, at+count)
+			continue
+		}
+		k := u.tile(u.keys, page, count, d)
+		simd.Dots(u.scores[at:], u.block, u.q, d, u.group, k.data, k.ld, count, d, false)
 	}
-	v := u.tile(u.values, page, n, dv)
-	simd.MulAdd(u.sums, dv, u.scores, l, u.group, v.data, v.ld, dv, n, true)
+	for h := range u.group {
+		u.weights(h, u.scores[h*u.block:h*u.block+whole])
+	}
+	for at := 0; at < n; at += l {
+		if page, count := u.page(first+at), min(l, n-at); page >= 0 {
+			v := u.tile(u.values, page, count, dv)
+			simd.MulAdd(u.sums, dv, u.scores[at:], u.block, u.group, v.data, v.ld, dv, count, true)
+		}
+	}
+}
+
+// hide sets scores of keys that do not exist.
+func (u *pagedUnit) hide(from, to int) {
+	for h := range u.group {
+		for i := from; i < to; i++ {
+			u.scores[h*u.block+i] = float32(math.Inf(-1))
+		}
+	}
+}
+
+// page returns the page of a token of the row's sequence, or -1 if it does not exist.
+func (u *pagedUnit) page(token int) int {
+	sequence := int(storage[int32](u.sequences)[elementAt(u.sequences, []int{u.row})])
+	page := int(storage[int32](u.table)[elementAt(u.table, []int{sequence, token / u.keys.Shape[2]})])
+	if page >= u.keys.Shape[0] {
+		return -1
+	}
+	return max(page, -1)
 }
 
 // tile returns the first n tokens of a page, of d elements each, as rows.

@@ -23,6 +23,9 @@ func newRunningSoftmax(space *[]float32, rows, dv int) runningSoftmax {
 // runningSoftmaxSize is the size of the memory for newRunningSoftmax, in numbers.
 func runningSoftmaxSize(rows, dv int) int { return rows * (2 + dv) }
 
+// scoreVector is a number of scores of which weights is fast; the rest may be -Inf.
+const scoreVector = 16
+
 // reset forgets all keys.
 func (s *runningSoftmax) reset() {
 	clear(s.total)
