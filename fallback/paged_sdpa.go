@@ -88,8 +88,8 @@ func (c *checker) pagedOperands(q, keys, values, out *array.Array) {
 	}
 }
 
-// pagedBlock is about how many keys a unit has at a time, in whole pages: weights of few
-// keys take more time for each.
+// pagedBlock is how many keys, at most, a unit has at a time, in whole pages and at least
+// one: with fewer keys, weights take longer for each.
 const pagedBlock = 512
 
 // pagedAttention is one call. A unit of work is a row with one key head: all
@@ -107,7 +107,7 @@ type pagedUnit struct {
 	*pagedAttention
 	runningSoftmax
 	row, keyHead, group int
-	block               int       // keys of a block of pages, rounded up to whole vectors
+	step, block         int       // keys of a block of pages; the same, rounded up to whole vectors
 	q, scores           []float32 // [group, D], [group, block]
 	buf                 []float32 // a page's keys or values, if they must be copied
 }
@@ -121,13 +121,14 @@ func (p *pagedAttention) cost(keys int) float64 {
 func (p *pagedAttention) units(lo, hi int) {
 	heads, l, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.q.Shape[2], p.out.Shape[2]
 	group := p.q.Shape[1] / heads
-	block := (max(pagedBlock/l, 1)*l + scoreVector - 1) / scoreVector * scoreVector
+	step := max(pagedBlock/max(l, 1), 1) * l
+	block := (step + scoreVector - 1) / scoreVector * scoreVector
 	scratch := borrow(group*(d+block) + runningSoftmaxSize(group, dv) + l*max(d, dv) + headScales(l, max(d, dv)))
 	defer scratch.release()
 	for i := lo; i < hi; i++ {
 		space := scratch.f
 		u := pagedUnit{
-			pagedAttention: p, row: i / heads, keyHead: i % heads, group: group, block: block,
+			pagedAttention: p, row: i / heads, keyHead: i % heads, group: group, step: step, block: block,
 			q: cut(&space, group*d), scores: cut(&space, group*block), runningSoftmax: newRunningSoftmax(&space, group, dv),
 		}
 		u.buf = space
@@ -156,7 +157,10 @@ func (p *pagedAttention) length(r int) int {
 
 // attend computes and stores the unit's part of the row.
 func (u *pagedUnit) attend() {
-	d, l := u.pagedAttention.q.Shape[2], u.keys.Shape[2]
+	if u.group == 0 {
+		return
+	}
+	d := u.pagedAttention.q.Shape[2]
 	u.reset()
 	for h := range u.group {
 		row := u.q[h*d : (h+1)*d]
@@ -167,9 +171,9 @@ func (u *pagedUnit) attend() {
 		}
 		simd.Scale(row, u.scale)
 	}
-	length, step := u.length(u.row), max(pagedBlock/l, 1)*l
-	for first := 0; first < length; first += step {
-		u.addBlock(first, min(step, length-first))
+	length := u.length(u.row)
+	for first := 0; first < length; first += u.step {
+		u.addBlock(first, min(u.step, length-first))
 	}
 	u.store()
 }
@@ -199,7 +203,7 @@ func (u *pagedUnit) addBlock(first, n int) {
 	}
 }
 
-// hide sets scores of keys that do not exist.
+// hide sets the scores of keys [from, to) to -Inf, whose weights are 0.
 func (u *pagedUnit) hide(from, to int) {
 	for h := range u.group {
 		for i := from; i < to; i++ {

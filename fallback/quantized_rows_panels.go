@@ -77,21 +77,19 @@ func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) 
 	if 32%m.Bits != 0 {
 		return false
 	}
-	codes, scales, biases := m.wordPanel(space, n0, nn, k0, kn, true)
+	codes, scales, biases := m.wordPanel(space, n0, nn, k0, kn)
 	return simd.ExpandPanel(panel, codes, scales, biases, m.Bits, kn/m.GroupSize, m.GroupSize*m.Bits/32)
 }
 
 // wordPanel makes panels of the words, and of the scales and biases, of columns
-// [k0, k0+kn) of nn rows of w. With ahead, it asks for the words of the next panel.
-func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int, ahead bool) (codes, scales, biases []float32) {
+// [k0, k0+kn) of nn rows of w, and asks for the words of the next panel.
+func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, scales, biases []float32) {
 	g0, groups := k0/m.GroupSize, kn/m.GroupSize
 	perGroup := m.GroupSize * m.Bits / 32
 	words := storage[float32](m.w)[m.w.Offset+n0*m.w.Strides[0]+g0*perGroup:]
 	codes = cut(&space, groups*perGroup*simd.PanelWidth())
 	simd.TransposePanel(codes, words, m.w.Strides[0], nn, groups*perGroup)
-	if ahead {
-		m.prefetch(n0+nn, min(n0+nn+simd.PanelWidth(), m.N()), g0*perGroup, groups*perGroup)
-	}
+	m.prefetch(n0+nn, min(n0+nn+simd.PanelWidth(), m.N()), g0*perGroup, groups*perGroup)
 	scales, biases = m.factorPanels(space, n0, nn, g0, groups)
 	return codes, scales, biases
 }
@@ -169,8 +167,8 @@ func (m *QuantizedRows) nextWords(first, n int) []byte {
 	return m.w.Data[at : at+4*n*words]
 }
 
-// expandTiles makes tiles of nn rows of w, and panels of their scales and biases; see
-// wordPanel for ahead.
+// expandTiles makes tiles of nn rows of w, and panels of their scales and biases. With
+// ahead, it asks for the words of the next panel where it can.
 func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int, ahead bool) (scales, biases []float32) {
 	if (m.Bits == 4 || m.Bits == 8) && m.w.Strides[1] == 1 {
 		m.expandWords(tiles, space, n0, nn, ahead)
@@ -181,10 +179,11 @@ func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int, ahead bo
 	return scales, biases
 }
 
-// expandWords makes tiles of words, whose codes do not cross their borders, by blocks of
-// columns that stay in the nearest cache.
+// expandWords makes tiles of rows whose words hold whole codes, by blocks of columns, so
+// that a block's words are still in the nearest cache when they are expanded. With ahead,
+// it asks for the words of the next panel.
 func (m *QuantizedRows) expandWords(tiles, space []float32, n0, nn int, ahead bool) {
-	const block = 512
+	const block = 512 // a multiple of all group sizes
 	stride, width := m.w.Strides[0], simd.PanelWidth()
 	rows := storage[float32](m.w)[m.w.Offset+n0*stride:]
 	for k0 := 0; k0 < m.cols; k0 += block {

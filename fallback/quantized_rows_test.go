@@ -64,7 +64,7 @@ func TestQuantizedRows(t *testing.T) {
 	for _, level := range simd.Levels() {
 		defer simd.Use(simd.Use(level))
 		for i, q := range quantizedForms {
-			k, n := 128*(1+rng.IntN(4)), 1+rng.IntN(70)
+			k, n := 128*(1+rng.IntN(6)), 1+rng.IntN(70)
 			if q.GroupSize < 128 {
 				k -= 32 * rng.IntN(128/32) / (q.GroupSize / 16) * (q.GroupSize / 16)
 				k -= k % q.GroupSize

@@ -23,7 +23,8 @@ func newRunningSoftmax(space *[]float32, rows, dv int) runningSoftmax {
 // runningSoftmaxSize is the size of the memory for newRunningSoftmax, in numbers.
 func runningSoftmaxSize(rows, dv int) int { return rows * (2 + dv) }
 
-// scoreVector is a number of scores of which weights is fast; the rest may be -Inf.
+// weights is fastest for multiples of scoreVector scores. A caller may fill up with -Inf,
+// whose weights are 0.
 const scoreVector = 16
 
 // reset forgets all keys.

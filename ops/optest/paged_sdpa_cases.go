@@ -106,6 +106,10 @@ func pagedSDPACases() []Case {
 	wide := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 300, 4, 8, 2, 2})
 	long := pagedCase(r, array.Float32, array.BFloat16, pagedShape{3, 4, 2, 64, 20, 64, 2, 80})
 	long.In["lengths"] = dense(array.Int32, []float64{5000, 1, 257}, 3)
+	large := pagedCase(r, array.Float32, array.Float32, pagedShape{4, 4, 2, 32, 3, 700, 2, 2})
+	large.In["lengths"] = dense(array.Int32, []float64{1400, 511, 701, 30}, 4)
+	many := pagedCase(r, array.Float32, array.Float32, pagedShape{4, 4, 2, 32, 60, 7, 2, 150})
+	many.In["lengths"] = dense(array.Int32, []float64{1050, 511, 512, 1023}, 4)
 	longCodes := pagedCase(r, array.Float32, array.Uint8, pagedShape{3, 4, 2, 64, 20, 64, 2, 80})
 	longCodes.In["lengths"] = long.In["lengths"]
 	byTokens := pagedCase(r, array.Float32, array.Uint8, pagedShape{4, 4, 2, 20, 6, 7, 3, 3})
@@ -120,7 +124,7 @@ func pagedSDPACases() []Case {
 	layouts.In["lengths"] = place(layouts.In["lengths"], "strided")
 	none := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 8, 0, 4, 1, 2})
 	empty := pagedCase(r, array.Float32, array.Float32, pagedShape{0, 2, 1, 8, 2, 4, 1, 2})
-	return append(append(cases, wide, long, longCodes, byTokens, wideCodes, layouts, none, empty), pagedRunsCases()...)
+	return append(append(cases, wide, long, large, many, longCodes, byTokens, wideCodes, layouts, none, empty), pagedRunsCases()...)
 }
 
 func randomPagedSDPA(t *rapid.T) Case {
