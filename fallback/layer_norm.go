@@ -47,33 +47,14 @@ func LayerNorm(x, weight, bias, out array.Array, eps float32) error {
 
 // standardize gives x the mean 0 and, but for eps, the variance 1. dst may be x.
 func standardize(dst, x []float32, eps float32) {
-	mean := sumLong(x) / float32(len(x))
+	mean := sumInPieces(x, sumFloats) / float32(len(x))
 	dst = dst[:len(x)]
 	shift := borrow(1) // a variable of its own would be allocated each time
 	defer shift.release()
 	shift.f[0] = mean
 	binaryFloatRow(opdef.BinarySub, dst, x, shift.f)
-	variance := squares(dst) / float32(len(x))
+	variance := sumInPieces(dst, squares) / float32(len(x))
 	simd.Scale(dst, float32(1/math.Sqrt(float64(variance+eps))))
-}
-
-// sumLong is sumFloats of a row of any length, in pieces.
-func sumLong(row []float32) float32 {
-	if len(row) <= reducePiece {
-		return sumFloats(row)
-	}
-	half := (len(row)/2 + reducePiece - 1) / reducePiece * reducePiece
-	return sumLong(row[:half]) + sumLong(row[half:])
-}
-
-// squares is the sum of the squares of a row of any length, added up in pieces like
-// sumLong: in one run, the rounding errors of equal numbers have the same sign and add up.
-func squares(row []float32) float32 {
-	if len(row) <= reducePiece {
-		return simd.Dot(row, row)
-	}
-	half := (len(row)/2 + reducePiece - 1) / reducePiece * reducePiece
-	return squares(row[:half]) + squares(row[half:])
 }
 
 func scaleAndShift(x, weight, bias []float32) {

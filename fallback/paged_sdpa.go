@@ -122,7 +122,7 @@ func (p *pagedAttention) units(lo, hi int) {
 	heads, l, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.q.Shape[2], p.out.Shape[2]
 	group := p.q.Shape[1] / heads
 	step := max(pagedBlock/max(l, 1), 1) * l
-	block := (step + scoreVector - 1) / scoreVector * scoreVector
+	block := wholeVectors(step)
 	scratch := borrow(group*(d+block) + runningSoftmaxSize(group, dv) + l*max(d, dv) + headScales(l, max(d, dv)))
 	defer scratch.release()
 	for i := lo; i < hi; i++ {
@@ -181,7 +181,7 @@ func (u *pagedUnit) attend() {
 // addBlock adds n tokens, the first of which begins a page.
 func (u *pagedUnit) addBlock(first, n int) {
 	d, dv, l := u.pagedAttention.q.Shape[2], u.out.Shape[2], u.keys.Shape[2]
-	whole := (n + scoreVector - 1) / scoreVector * scoreVector
+	whole := wholeVectors(n)
 	u.hide(n, whole)
 	for at := 0; at < n; at += l {
 		page, count := u.page(first+at), min(l, n-at)

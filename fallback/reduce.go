@@ -92,6 +92,16 @@ func Reduce(kind opdef.ReduceKind, x, out array.Array) error {
 // reducePiece is how many elements one partial result covers.
 const reducePiece = 1024
 
+// sumInPieces adds up what sum makes of the pieces of a row of any length: in one run, the
+// rounding errors of equal numbers have the same sign and add up.
+func sumInPieces(row []float32, sum func([]float32) float32) float32 {
+	if len(row) <= reducePiece {
+		return sum(row)
+	}
+	half := (len(row)/2 + reducePiece - 1) / reducePiece * reducePiece
+	return sumInPieces(row[:half], sum) + sumInPieces(row[half:], sum)
+}
+
 // reduction walks the pieces of every result.
 type reduction struct {
 	outer, inner loop // loops over the results, and over the elements of one

@@ -38,8 +38,11 @@ func RMSNorm(x, weight, out array.Array, eps float32) error {
 	return nil
 }
 
+// squares is the sum of the squares of a row.
+func squares(row []float32) float32 { return simd.Dot(row, row) }
+
 func normalize(dst, x, weight []float32, eps float32) {
-	mean := squares(x) / float32(len(x))
+	mean := sumInPieces(x, squares) / float32(len(x))
 	dst = dst[:len(x)]
 	copy(dst, x)
 	simd.Scale(dst, float32(1/math.Sqrt(float64(mean+eps))))

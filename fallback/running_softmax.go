@@ -23,10 +23,6 @@ func newRunningSoftmax(space *[]float32, rows, dv int) runningSoftmax {
 // runningSoftmaxSize is the size of the memory for newRunningSoftmax, in numbers.
 func runningSoftmaxSize(rows, dv int) int { return rows * (2 + dv) }
 
-// weights is fastest for multiples of scoreVector scores. A caller may fill up with -Inf,
-// whose weights are 0.
-const scoreVector = 16
-
 // reset forgets all keys.
 func (s *runningSoftmax) reset() {
 	clear(s.total)
@@ -43,6 +39,10 @@ func (s *runningSoftmax) rows(lo, hi int) runningSoftmax {
 
 // of returns the weighted sums of a row.
 func (s *runningSoftmax) of(row int) []float32 { return s.sums[row*s.dv : (row+1)*s.dv] }
+
+// wholeVectors rounds a number of scores up to one for which weights is fast. The scores that
+// this adds are to be -Inf, whose weights are 0.
+func wholeVectors(n int) int { return (n + 15) / 16 * 16 }
 
 // weights turns a row's scores of the next keys into weights relative to the largest
 // score so far, and rescales the earlier sums.

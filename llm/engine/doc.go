@@ -27,6 +27,5 @@
 // depend on other rows: with affine or mxfp4 weights on GPUs with fast dot products of
 // bytes, unless the device was opened with [kompute.WithoutBatchInvariance]. Otherwise the
 // last bits of logits depend on how many requests are in a step, and with them, now and
-// then, a token. On the CPU backend, few rows and many (from 5 on with AMX, 7 with
-// AVX-512 VNNI, else 9) are multiplied in different ways.
+// then, a token: on the CPU backend, few rows and many are multiplied in different ways.
 package engine
