@@ -116,6 +116,7 @@ func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 		{heads: 4, kvHeads: 2, d: 128, length: 1},
 		{heads: 4, kvHeads: 2, d: 128, length: 16},
 		{heads: 8, kvHeads: 1, d: 64, length: 40},
+		{heads: 4, kvHeads: 1, d: 128, length: 310},
 		{heads: 3, kvHeads: 1, d: 96, length: 300},
 	}
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
@@ -207,13 +208,13 @@ func aloneAsAmongOthers[C ops.PageElement](t *testing.T, p pagedRows, dev *kompu
 	t.Run(fmt.Sprintf("%+v/%T", p, *new(C)), func(t *testing.T) {
 		alone, aloneKeys, aloneValues, passes := attend[C](t, p, dev, 1, false)
 		_, codes := any(*new(C)).(uint8)
-		require.Equal(t, dev.Backend() == "cpu" || !codes, passes["paged_step"], passes)
+		requireStep(t, dev, codes, passes)
 		others, keys, values, passes := attend[C](t, p, dev, 3, false)
 		require.True(t, passes["paged_heads"] && !passes["paged_step"], passes)
 		require.Equal(t, others[:len(alone)], alone)
 		p.unused = 100 // a larger table makes no difference
 		apart, apartKeys, apartValues, passes := attend[C](t, p, dev, 3, true)
-		require.Equal(t, dev.Backend() == "cpu" || !codes, passes["paged_step"], passes)
+		requireStep(t, dev, codes, passes)
 		require.Equal(t, others, apart)
 		require.Equal(t, keys, apartKeys)
 		require.Equal(t, values, apartValues)
@@ -227,6 +228,15 @@ func aloneAsAmongOthers[C ops.PageElement](t *testing.T, p pagedRows, dev *kompu
 			requireCodesOfCPU(t, p, others, codes, any(values).([]uint8))
 		}
 	})
+}
+
+// requireStep requires that tokens that see no other one take one op. With codes, only some GPUs have it, for some heads.
+func requireStep(t *testing.T, dev *kompute.Device, codes bool, passes map[string]bool) {
+	if dev.Backend() == "cpu" || !codes {
+		require.True(t, passes["paged_step"], passes)
+	} else if dev.Info().Type == "cpu" {
+		require.False(t, passes["paged_step"], passes)
+	}
 }
 
 // requireCodesOfCPU compares what a device made of three tokens with what the CPU makes

@@ -43,7 +43,6 @@ layout(push_constant) uniform Push { PagedHeadsParams p; };
 #define PAIR_THREADS 256
 #define PREPARED_QUADS (keys_DT == DT_UINT8 ? D / 4 : 1)
 #include "paged_pairs.glsl"
-#include "cache_codes.glsl"
 CACHE_STORES(keys)
 CACHE_STORES(values)
 
@@ -77,16 +76,6 @@ void store_pair(uint kind, uint row, uint head, uvec2 at, vec2 pair) {
     values_store(to + at.y, pair.y);
 }
 
-// The codes of four elements of the head in heads_s, and what cache_group gives for their group.
-uint head_codes(uint quad, out vec2 group) {
-    uint first = quad / CACHE_QUADS * CACHE_QUADS, most = 0;
-    for (uint i = first; i < min(first + CACHE_QUADS, QUADS); i++) {
-        most = max(most, magnitude_of(heads_s[i]));
-    }
-    group = cache_group(most);
-    return cache_codes(heads_s[quad], group);
-}
-
 // Stores the key or value in heads_s as codes. Called by all threads together.
 void store_codes(uint kind, uint row, uint head) {
     barrier();
@@ -96,7 +85,7 @@ void store_codes(uint kind, uint row, uint head) {
         return;
     }
     vec2 group;
-    uint word = head_codes(quad, group);
+    uint word = head_codes(0, quad, group);
     uint to = place_of(kind, head, slot);
     if (kind == 1) {
         keys_cache_store(to, quad, D, word, group);

@@ -103,20 +103,6 @@ void fetch_exponents(uint of) {
     next_value_exponent = v_exponents[key];
 }
 
-// a times b plus c. The words of a are upper left, lower left, upper right and lower right, as tensor cores take them.
-vec4 mul_add(uvec4 a, uvec2 b, vec4 c) {
-    WEIGHTS x;
-    DIGITS y;
-    SUMS z;
-    set_weights(x, a.x, a.z, a.y, a.w);
-    set_digits(y, b);
-    [[unroll]] for (uint e = 0; e < 4; e++) {
-        z[e] = c[e];
-    }
-    z = coopMatMulAdd(x, y, z);
-    return vec4(z[0], z[1], z[2], z[3]);
-}
-
 // The subgroup's products of parts, of its rows and KEYS keys.
 void score_tile() {
     [[unroll]] for (uint j = 0; j < ROW_TILES * KEY_TILES; j++) {

@@ -19,26 +19,31 @@ void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s);
 // The STEP_* flags of its kernel.
 uint32_t paged_heads_flags(const PagedHeadsCall &s);
 
-// How a row's keys are divided. It depends only on shapes and the device, so that a row's sums do not depend on how
-// many rows there are, or on which kernel adds them up.
-struct PagedPlan {
-    uint32_t lanes, slots; // of a workgroup
-    uint32_t k_quads, v_quads;
-    uint32_t heads; // of a workgroup
-    uint32_t batch; // keys that a slot loads at once
-    bool aligned;   // a batch never spans two pages
-    uint32_t keys;  // of a range, at least
+// The ranges of a row's keys that workgroups share, and what they need to put their results together.
+struct PagedRanges {
+    uint32_t keys; // of a range, at least
     uint32_t splits;
     Array parts, arrivals; // if there are several ranges
     kpx_access part_access() const { return splits > 1 ? KPX_WRITE : KPX_READ; }
     kpx_access arrival_access() const { return splits > 1 ? KPX_READ_WRITE : KPX_READ; }
 };
 
+// How a row's keys are divided. It depends only on shapes and the device, so that a row's sums do not depend on how
+// many rows there are, or on which kernel adds them up.
+struct PagedPlan : PagedRanges {
+    uint32_t lanes, slots; // of a workgroup
+    uint32_t k_quads, v_quads;
+    uint32_t heads; // of a workgroup
+    uint32_t batch; // keys that a slot loads at once
+    bool aligned;   // a batch never spans two pages
+};
+
 // Throws KPX_INVALID for a wrong call.
 void check_paged(const PagedSDPACall &call);
 // The most tokens that a sequence of the table has.
 int64_t paged_capacity(const PagedSDPACall &call);
-// The capacity must be at least 1.
+// The ranges for workgroups of that many query heads, each of a chunk of the values. The capacity must be at least 1.
+PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads);
 PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call);
 
 } // namespace kpx

@@ -2,6 +2,7 @@
 
 #include "ops/lowering_util.hpp"
 #include "ops/paged.hpp"
+#include "ops/paged_sdpa_matrix.hpp"
 
 namespace kpx {
 
@@ -21,12 +22,6 @@ constexpr uint32_t kManyBytes = 48 << 10; // with that much shared memory
 constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
 constexpr int64_t kKeysPerSplit = 256;    // of a range, at least: fewer would not pay for combining
 constexpr int64_t kMostSplits = 16;       // MOST_SPLITS there
-constexpr int64_t kAloneRows = 64;        // up to which no row's result depends on how many there are
-constexpr int64_t kMatrixHead = 128;      // most elements of a head in paged_sdpa_coopmat2,
-constexpr uint32_t kTileKeys = 32;        // its keys at a time,
-constexpr uint32_t kMatrixRows = 128;     // and rows of its tile: of 8 subgroups
-constexpr int64_t kTurnRows = 4096;       // rows whose parts are in memory at the same time
-constexpr uint32_t kCombineThreads = 256; // of paged_sdpa_combine
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
@@ -99,6 +94,18 @@ int64_t paged_capacity(const PagedSDPACall &call) {
     return std::min<int64_t>(call.table().dim(1) * call.keys().dim(2), INT32_MAX);
 }
 
+PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads) {
+    const int64_t outputs = call.q().dim(0) * call.q().dim(1), dv = call.out().dim(2);
+    PagedRanges ranges{};
+    ranges.splits = uint32_t(most_splits(lowering.device(), paged_capacity(call)));
+    const bool split = ranges.splits > 1;
+    ranges.keys = split ? uint32_t(kKeysPerSplit) : INT32_MAX;
+    ranges.parts =
+        split ? lowering.scratch(DT_FLOAT32, {outputs, ranges.splits, dv + 2}) : call.keys(); // otherwise not used
+    ranges.arrivals = split ? lowering.counters(outputs / heads * divide_up(dv, kValuesChunk)) : call.keys();
+    return ranges;
+}
+
 PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
     const DeviceTraits &device = lowering.device();
     const int64_t d = call.q().dim(2), dv = call.out().dim(2), page = call.keys().dim(2);
@@ -117,13 +124,7 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
     }
     plan.slots = slots_of(device, call, plan);
     plan.aligned = page % plan.batch == 0;
-    plan.splits = uint32_t(most_splits(device, paged_capacity(call)));
-    const bool split = plan.splits > 1;
-    plan.keys = split ? uint32_t(kKeysPerSplit) : INT32_MAX;
-    const int64_t outputs = call.q().dim(0) * call.q().dim(1);
-    plan.parts =
-        split ? lowering.scratch(DT_FLOAT32, {outputs, plan.splits, dv + 2}) : call.keys(); // otherwise not used
-    plan.arrivals = split ? lowering.counters(outputs / plan.heads * divide_up(dv, kValuesChunk)) : call.keys();
+    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads);
     return plan;
 }
 
@@ -157,109 +158,6 @@ PagedSDPAParams params_of(const PagedSDPACall &call) {
     return p;
 }
 
-// Whether tiles of rows that share the loads of keys serve better: some sequences have several rows then.
-bool prefers_tiles(const PagedSDPAParams &p) {
-    return p.rows > kAloneRows && p.rows >= 2 * p.sequences && p.d > 0;
-}
-
-// Whether the device can run paged_sdpa_coopmat2.
-bool prefers_matrices(const Lowering &lowering, const PagedSDPAParams &p) {
-    const DeviceTraits &device = lowering.device();
-    const auto pitch = [](uint32_t d) { return divide_up(d, 16) * 2 + 1; };
-    const uint32_t quads = std::max((pitch(p.d) + pitch(p.dv)) * 2 * kTileKeys, pitch(p.d) * kMatrixRows);
-    return p.group <= kMatrixRows && p.d <= kMatrixHead && p.dv <= kMatrixHead && device.subgroup_size == 32 &&
-           2 * kMatrixRows <= device.max_workgroup_invocations && quads * 16 + 2048 <= device.max_shared_bytes &&
-           lowering.has_kernel(spec::paged_sdpa_coopmat2::kKernel) &&
-           lowering.has_kernel(spec::paged_sdpa_combine::kKernel);
-}
-
-// A code times its scale has as many bits as a float32.
-uint32_t parts_of(uint32_t dtype) {
-    return dtype == DT_FLOAT32 || dtype == DT_UINT8 ? 2 : 1;
-}
-
-// How many ranges of keys there are up to the capacity.
-uint32_t ranges_of(uint32_t capacity) {
-    uint32_t ranges = 1;
-    while (ranges < PAGED_RANGES && PAGED_RANGE_BEGIN(ranges) < capacity)
-        ranges++;
-    return ranges;
-}
-
-void dispatch_parts(Lowering &lowering, const PagedSDPACall &call, const Array &parts, const PagedSDPAParams &p) {
-    const Array &q = call.q(), &k = call.keys(), &v = call.values();
-    uint32_t tokens = 1; // of a tile
-    while (tokens * 2 * p.group <= kMatrixRows)
-        tokens *= 2;
-    // Tiles begin at multiples of tokens and where the sequence changes, which happens once for each, as a rule.
-    const int64_t tiles = std::min<int64_t>(p.rows, int64_t(divide_up(p.rows, tokens)) + p.sequences);
-    const uint32_t most = lowering.device().max_workgroup_count[1];
-    lowering.dispatch(spec::paged_sdpa_coopmat2{.threads = kMatrixRows * 2,
-                                                .q_dtype = q.dtype,
-                                                .k_dtype = k.dtype,
-                                                .v_dtype = v.dtype,
-                                                .k_vector = quads_in_rows(k),
-                                                .v_vector = quads_in_rows(v),
-                                                .q_parts = parts_of(q.dtype),
-                                                .k_parts = parts_of(k.dtype),
-                                                .v_parts = parts_of(v.dtype),
-                                                .w_parts = parts_of(q.dtype),
-                                                .k_steps = divide_up(p.d, 16),
-                                                .v_steps = divide_up(p.dv, 16),
-                                                .waves = kMatrixRows / 16,
-                                                .keys = kTileKeys,
-                                                .tokens = tokens,
-                                                .q_vector = quads_in_rows(q)},
-                      {.q = {q, KPX_READ},
-                       .k = {k, KPX_READ},
-                       .v = {v, KPX_READ},
-                       .table = {call.table(), KPX_READ},
-                       .sequences = {call.sequences(), KPX_READ},
-                       .lengths = {call.lengths(), KPX_READ},
-                       .parts = {parts, KPX_WRITE}},
-                      p, {p.key_heads, uint32_t(std::min<int64_t>(tiles, most)), ranges_of(p.capacity)});
-}
-
-void dispatch_combine(Lowering &lowering, const PagedSDPACall &call, const Array &parts, const Array &out,
-                      kpx_access writes, const PagedSDPAParams &p) {
-    const Array &q = call.q(), &k = call.keys(), &v = call.values();
-    const uint32_t lanes = lowering.device().subgroup_size;
-    const int64_t outputs = int64_t(p.rows) * p.key_heads * p.group;
-    lowering.dispatch(spec::paged_sdpa_combine{.threads = kCombineThreads,
-                                               .q_dtype = q.dtype,
-                                               .k_dtype = k.dtype,
-                                               .v_dtype = v.dtype,
-                                               .y_dtype = out.dtype,
-                                               .v_turns = divide_up(p.dv, lanes * 4),
-                                               .ranges = ranges_of(p.capacity)},
-                      {.q = {q, KPX_READ},
-                       .k = {k, KPX_READ},
-                       .v = {v, KPX_READ},
-                       .table = {call.table(), KPX_READ},
-                       .sequences = {call.sequences(), KPX_READ},
-                       .lengths = {call.lengths(), KPX_READ},
-                       .y = {out, writes},
-                       .parts = {parts, KPX_READ}},
-                      p, grid_1d(lowering.device(), divide_up(outputs, kCombineThreads / lanes)));
-}
-
-// By matrices: ranges of keys, and what puts them together, for some rows at a time, so that parts stay small.
-void dispatch_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &out, const PagedSDPAParams &all) {
-    const int64_t heads = all.key_heads * all.group, turn = std::min<int64_t>(all.rows, kTurnRows);
-    const Array parts = lowering.scratch(
-        DT_FLOAT32, {turn * heads * ranges_of(all.capacity), divide_up(all.dv, 16) * 16 + PAGED_PART_STATS});
-    for (uint32_t first = 0; first < all.rows; first += kTurnRows) {
-        PagedSDPAParams p = all;
-        p.rows = std::min<uint32_t>(all.rows - first, kTurnRows);
-        p.q_offset += first * p.q_strides[0];
-        p.sequence_offset += first * p.sequence_stride;
-        p.length_offset += first * p.length_stride;
-        p.out_offset = uint32_t(out.offset + first * heads * p.dv);
-        dispatch_parts(lowering, call, parts, p);
-        dispatch_combine(lowering, call, parts, out, all.rows > kTurnRows ? KPX_READ_WRITE : KPX_WRITE, p);
-    }
-}
-
 // How paged_sdpa loads keys or values, of which a workgroup has chunk elements of a head: K_VECTOR there.
 uint32_t vector_of(const Array &x, int64_t chunk, uint32_t lane_quads, const PagedPlan &plan) {
     const bool whole = cache_head(x) % chunk == 0 && chunk == int64_t(4) * plan.lanes * lane_quads;
@@ -281,12 +179,17 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
         return;
     }
     const Array dense = dense_output(lowering, out);
-    if (prefers_tiles(p) && prefers_matrices(lowering, p)) {
-        dispatch_tiles(lowering, call, dense, p);
+    if (takes_paged_tiles(lowering, p)) {
+        dispatch_paged_tiles(lowering, call, dense, p);
+        return store_output(lowering, dense, out);
+    }
+    p.out_offset = uint32_t(dense.offset);
+    if (takes_paged_fragments(lowering, call) && quads_in_rows(call.q()) &&
+        lowering.has_kernel(spec::paged_sdpa_fragments::kKernel)) {
+        dispatch_paged_fragments(lowering, call, dense, p);
         return store_output(lowering, dense, out);
     }
     const PagedPlan plan = plan_paged(lowering, call);
-    p.out_offset = uint32_t(dense.offset);
     Grid grid = grid_1d(lowering.device(), out.dim(0) * out.dim(1) / plan.heads * divide_up(p.dv, kValuesChunk));
     grid.z = plan.splits;
     lowering.dispatch(spec::paged_sdpa{.threads = plan.slots * plan.lanes,

@@ -2,6 +2,7 @@
 // same bits as paged_heads and paged_sdpa, so that a row's result is the same alone and among others.
 #include "ops/lowering_util.hpp"
 #include "ops/paged.hpp"
+#include "ops/paged_sdpa_matrix.hpp"
 #include "ops/rotary.hpp"
 
 namespace kpx {
@@ -68,7 +69,9 @@ void check_step(const Lowering &lowering, const PagedStepCall &s, const PagedHea
             unsupported("sequences or lengths do not follow one another");
         }
     }
-    if (keys.dtype == DT_UINT8) { // seen on NVIDIA's driver, where the last bits of some results differed
+    if (keys.dtype == DT_UINT8 &&
+        !(takes_paged_fragments(lowering, sdpa) && lowering.has_kernel(spec::paged_step_fragments::kKernel))) {
+        // Seen on NVIDIA's driver, where the last bits of some results differed.
         unsupported("8-bit pages: the sums of codes are not rounded as by paged_sdpa in every driver");
     }
     if (!quads_in_rows(keys) || !quads_in_rows(values) || keys.strides != values.strides) {
@@ -76,27 +79,93 @@ void check_step(const Lowering &lowering, const PagedStepCall &s, const PagedHea
     }
 }
 
-// Workgroups of a row and a range of keys.
-uint32_t groups_of_row(const PagedStepCall &s, const PagedPlan &plan) {
-    return uint32_t(s.q().dim(1)) / plan.heads;
+// How many workgroups with that many heads share a key head.
+uint32_t share_of_key(const PagedStepCall &s, uint32_t heads) {
+    return uint32_t(s.q().dim(1) / s.k().dim(1)) / heads;
 }
 
-// How many of them share a key head.
-uint32_t share_of_key(const PagedStepCall &s, const PagedPlan &plan) {
-    return uint32_t(s.q().dim(1) / s.k().dim(1)) / plan.heads;
-}
-
-void check_plan(const DeviceTraits &device, const PagedStepCall &s, const PagedPlan &plan) {
-    const int64_t rows = s.q().dim(0), d = s.q().dim(2), page = s.keys().dim(2);
-    const uint32_t threads = plan.slots * plan.lanes, groups = groups_of_row(s, plan);
-    if (threads < std::max<int64_t>({32, d / 2, rows}) || (share_of_key(s, plan) > 1 && page % 2 != 0)) {
-        unsupported("{} rows of heads of {} elements in workgroups of {}, or pages of {} tokens for several", rows, d,
-                    threads, page);
+void check_launch(const DeviceTraits &device, const PagedStepCall &s, uint32_t threads, uint32_t heads,
+                  uint32_t splits) {
+    const int64_t rows = s.q().dim(0), d = s.q().dim(2), groups = s.q().dim(1) / heads;
+    if (threads < std::max<int64_t>({32, d / 2, rows})) {
+        unsupported("{} rows of heads of {} elements in workgroups of {}", rows, d, threads);
     }
     // Where compute units have several workgroups, preparing the heads in a dispatch of their own is faster.
-    if (rows > 1 && rows * groups * plan.splits > device.compute_units && !device.is_cpu) {
-        unsupported("{} rows of {} workgroups", rows, groups * plan.splits);
+    if (rows > 1 && rows * groups * splits > device.compute_units && !device.is_cpu) {
+        unsupported("{} rows of {} workgroups", rows, groups * splits);
     }
+}
+
+// The operands of both kernels.
+template <typename Bindings> Bindings step_bindings(const PagedStepCall &s, const PagedRanges &ranges) {
+    const auto or_keys = [&](const Array &x) { return Binding{x ? x : s.keys(), KPX_READ}; };
+    const bool overlaps = s.q().dtype == DT_FLOAT32;
+    return {.q = {s.q(), KPX_READ, overlaps},
+            .k = {s.k(), KPX_READ, overlaps},
+            .v = {s.v(), KPX_READ, overlaps},
+            .q_gain = or_keys(s.q_gain()),
+            .k_gain = or_keys(s.k_gain()),
+            .positions = or_keys(s.position()),
+            .freqs = or_keys(s.freqs()),
+            .slots = {s.slots(), KPX_READ},
+            .keys = {s.keys(), KPX_READ_WRITE},
+            .values = {s.values(), KPX_READ_WRITE},
+            .table = {s.table(), KPX_READ},
+            .sequences = {s.sequences(), KPX_READ},
+            .lengths = {s.lengths(), KPX_READ},
+            .y = {s.out(), KPX_WRITE, overlaps},
+            .parts = {ranges.parts, ranges.part_access()},
+            .arrivals = {ranges.arrivals, ranges.arrival_access()}};
+}
+
+void dispatch_step(Lowering &lowering, const PagedStepCall &s, const PagedSDPACall &sdpa, uint32_t flags,
+                   const PagedStepParams &p) {
+    const PagedPlan plan = plan_paged(lowering, sdpa);
+    const uint32_t rows = uint32_t(s.q().dim(0)), threads = plan.slots * plan.lanes;
+    const uint32_t share = share_of_key(s, plan.heads);
+    check_launch(lowering.device(), s, threads, plan.heads, plan.splits);
+    if (share > 1 && s.keys().dim(2) % 2 != 0) {
+        unsupported("pages of {} tokens for {} workgroups of a key head", s.keys().dim(2), share);
+    }
+    lowering.dispatch(spec::paged_step{.threads = threads,
+                                       .q_dtype = s.q().dtype,
+                                       .keys_dtype = s.keys().dtype,
+                                       .d = uint32_t(s.q().dim(2)),
+                                       .dims = s.op().heads.dims,
+                                       .flags = flags,
+                                       .k_quads = plan.k_quads,
+                                       .v_quads = plan.v_quads,
+                                       .heads = plan.heads,
+                                       .batch = plan.batch,
+                                       .aligned = plan.aligned,
+                                       .keys = plan.keys,
+                                       .lanes = plan.lanes,
+                                       .share = share,
+                                       .overlap = 0},
+                      step_bindings<spec::paged_step::Bindings>(s, plan), p,
+                      {uint32_t(s.q().dim(1)) / plan.heads, rows, plan.splits});
+}
+
+void dispatch_step_fragments(Lowering &lowering, const PagedStepCall &s, const PagedSDPACall &sdpa, uint32_t flags,
+                             const PagedStepParams &p) {
+    const PagedFragments plan = plan_paged_fragments(lowering, sdpa);
+    const uint32_t rows = uint32_t(s.q().dim(0)), share = share_of_key(s, plan.heads);
+    check_launch(lowering.device(), s, plan.threads, plan.heads, plan.splits);
+    if (share > 1) {
+        unsupported("8-bit pages for {} workgroups of a key head", share);
+    }
+    lowering.dispatch(spec::paged_step_fragments{.threads = plan.threads,
+                                                 .q_dtype = s.q().dtype,
+                                                 .dims = s.op().heads.dims,
+                                                 .flags = flags,
+                                                 .groups = uint32_t(s.q().dim(2)) / CACHE_GROUP,
+                                                 .heads = plan.heads,
+                                                 .page = p.page,
+                                                 .keys = plan.keys,
+                                                 .lanes = 32,
+                                                 .overlap = 0},
+                      step_bindings<spec::paged_step_fragments::Bindings>(s, plan), p,
+                      {uint32_t(s.q().dim(1)) / plan.heads, rows, plan.splits});
 }
 
 } // namespace
@@ -108,45 +177,14 @@ void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
     const Array sdpa_operands[] = {s.q(), s.keys(), s.values(), s.table(), s.sequences(), s.lengths(), s.out()};
     const PagedSDPACall sdpa(sdpa_operands, uint32_t(std::size(sdpa_operands)), PagedSDPAOp{s.op().scale, 1});
     check_step(lowering, s, heads, sdpa);
-    const PagedPlan plan = plan_paged(lowering, sdpa);
-    check_plan(lowering.device(), s, plan);
-    const uint32_t rows = uint32_t(s.q().dim(0)), d = uint32_t(s.q().dim(2)), groups = groups_of_row(s, plan);
     PagedStepParams p = step_params_of(s);
     p.capacity = uint32_t(paged_capacity(sdpa));
-    const auto or_keys = [&](const Array &x) { return Binding{x ? x : s.keys(), KPX_READ}; };
-    const bool overlaps = s.q().dtype == DT_FLOAT32;
-    lowering.dispatch(spec::paged_step{.threads = plan.slots * plan.lanes,
-                                       .q_dtype = s.q().dtype,
-                                       .keys_dtype = s.keys().dtype,
-                                       .d = d,
-                                       .dims = s.op().heads.dims,
-                                       .flags = paged_heads_flags(heads),
-                                       .k_quads = plan.k_quads,
-                                       .v_quads = plan.v_quads,
-                                       .heads = plan.heads,
-                                       .batch = plan.batch,
-                                       .aligned = plan.aligned,
-                                       .keys = plan.keys,
-                                       .lanes = plan.lanes,
-                                       .share = share_of_key(s, plan),
-                                       .overlap = 0},
-                      {.q = {s.q(), KPX_READ, overlaps},
-                       .k = {s.k(), KPX_READ, overlaps},
-                       .v = {s.v(), KPX_READ, overlaps},
-                       .q_gain = or_keys(s.q_gain()),
-                       .k_gain = or_keys(s.k_gain()),
-                       .positions = or_keys(s.position()),
-                       .freqs = or_keys(s.freqs()),
-                       .slots = {s.slots(), KPX_READ},
-                       .keys = {s.keys(), KPX_READ_WRITE},
-                       .values = {s.values(), KPX_READ_WRITE},
-                       .table = {s.table(), KPX_READ},
-                       .sequences = {s.sequences(), KPX_READ},
-                       .lengths = {s.lengths(), KPX_READ},
-                       .y = {s.out(), KPX_WRITE, overlaps},
-                       .parts = {plan.parts, plan.part_access()},
-                       .arrivals = {plan.arrivals, plan.arrival_access()}},
-                      p, {groups, rows, plan.splits});
+    const uint32_t flags = paged_heads_flags(heads);
+    if (s.keys().dtype == DT_UINT8) {
+        dispatch_step_fragments(lowering, s, sdpa, flags, p);
+    } else {
+        dispatch_step(lowering, s, sdpa, flags, p);
+    }
 }
 
 } // namespace kpx

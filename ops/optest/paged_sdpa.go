@@ -180,6 +180,26 @@ func pagedSDPALastValues(t *testing.T, dev *kompute.Device) {
 	}
 }
 
+// pagedSDPAUnseenCodes checks that nothing depends on the scales of tokens that no row sees, and of a page that stands in
+// for those that do not exist.
+func pagedSDPAUnseenCodes(t *testing.T, dev *kompute.Device) {
+	u := &runner{suite: pagedSDPASuite(), dev: dev}
+	c := pagedCase(newSource(90), array.Float32, array.Uint8, pagedShape{3, 4, 2, 64, 3, 16, 2, 3})
+	c.In["table"] = dense(array.Int32, []float64{0, 1, 2, 0, -1, 1}, 2, 3)
+	c.In["sequences"], c.In["lengths"] = dense(array.Int32, []float64{0, 1, 0}, 3), dense(array.Int32, []float64{33, 40, 5}, 3)
+	want := floats(u.result(t, dev, &c))
+	for _, operand := range []string{"keys", "values"} {
+		codes, row := floats(c.In[operand]), c.In[operand].Dim(3)
+		for i := range codes {
+			if page, token := i/row/16/2, i/row%16; page == 2 && token > 0 && i%row >= 64 {
+				codes[i] = 0xff // of a NaN
+			}
+		}
+		c.In[operand] = dense(array.Uint8, codes, c.In[operand].Shape...)
+	}
+	require.Equal(t, want, floats(u.result(t, dev, &c)))
+}
+
 func largePagedSDPA(dtype array.DType, _ string, size int) Case {
 	pages := size / 65536
 	table := make([]float64, pages)
@@ -208,6 +228,7 @@ func pagedSDPASuite() suite {
 			pagedSDPAPlaces(t, dev)
 			pagedSDPACompany(t, dev)
 			pagedSDPALastValues(t, dev)
+			pagedSDPAUnseenCodes(t, dev)
 		},
 		bound: func(c *Case) bound {
 			return sumBound(c.dtype("q"), 16*c.In["q"].Dim(2), largest(cacheFloats(c.In["values"])))

@@ -89,6 +89,36 @@ func pagedRunsCases() []Case {
 	return append(cases, wide, special)
 }
 
+// pagedCodesCases are those of kernels for pages of codes.
+func pagedCodesCases() []Case {
+	r := newSource(89)
+	var cases []Case
+	for _, s := range []pagedShape{
+		{4, 4, 1, 128, 9, 16, 2, 5},
+		{3, 6, 2, 64, 9, 32, 2, 3},    // heads by three
+		{2, 2, 2, 128, 8, 16, 2, 4},   // by one
+		{3, 8, 1, 64, 9, 48, 2, 3},    // eight
+		{2, 8, 2, 128, 40, 64, 2, 36}, // several ranges
+		{3, 4, 2, 64, 7, 24, 2, 3},    // pages of no whole batches
+	} {
+		cases = append(cases, pagedCase(r, array.Float32, array.Uint8, s))
+	}
+	// Scales of very different magnitudes.
+	wide := pagedCase(r, array.Float32, array.Uint8, pagedShape{3, 4, 2, 64, 9, 16, 2, 6})
+	wide.Name += "/sizes"
+	values := floats(r.normal(array.Float32, 1, 9, 2, 16, 64))
+	for i := range values {
+		values[i] *= math.Exp2(float64(i/32%7*9 - 27))
+	}
+	wide.In["values"] = encoded(dense(array.Float32, values, 9, 2, 16, 64))
+	queries := floats(wide.In["q"])
+	for i := range queries {
+		queries[i] *= math.Exp2(float64(i / 64 % 5 * -20))
+	}
+	wide.In["q"] = dense(array.Float32, queries, 3, 4, 64)
+	return append(cases, wide)
+}
+
 func pagedSDPACases() []Case {
 	var cases []Case
 	for _, dtype := range floatTypes {
@@ -124,7 +154,7 @@ func pagedSDPACases() []Case {
 	layouts.In["lengths"] = place(layouts.In["lengths"], "strided")
 	none := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 8, 0, 4, 1, 2})
 	empty := pagedCase(r, array.Float32, array.Float32, pagedShape{0, 2, 1, 8, 2, 4, 1, 2})
-	return append(append(cases, wide, long, large, many, longCodes, byTokens, wideCodes, layouts, none, empty), pagedRunsCases()...)
+	return append(append(cases, wide, long, large, many, longCodes, byTokens, wideCodes, layouts, none, empty), append(pagedCodesCases(), pagedRunsCases()...)...)
 }
 
 func randomPagedSDPA(t *rapid.T) Case {

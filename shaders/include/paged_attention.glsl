@@ -1,16 +1,13 @@
-// Attention of one row and up to HEADS query heads of one key head over a range of keys in pages: each slot of lanes
-// processes BATCH keys at a time, each lane some quads of the head, with a running maximum and sum of its own, which
-// are merged at the end. The number of ranges of a row depends on how many keys it sees: each has KEYS or more. Of
-// several workgroups, the last to finish combines their results.
+// Attention of one row and up to HEADS query heads of one key head over a range of keys in pages (paged_ranges.glsl): each
+// slot of lanes processes BATCH keys at a time, each lane some quads of the head.
 //
 // All loads of a batch of keys are in flight together, so nothing may branch before them; they are held as they were
 // loaded until they are used.
 //
-// Before the include: the constants KEY_SPEC (K_QUADS, V_QUADS, HEADS, BATCH, ALIGNED, KEYS) and SLOT_SPEC; the push
-// constants p with page, pages, sequences, capacity, table_strides, table_offset and out_offset; table[], parts[] and
-// arrivals[]; y_store; SEQUENCE_OF and LENGTH_OF a row; VALUE_ELEMENTS of a head; whether its elements are CODES. After
-// the include: keys_from and values_from, where the key and value of a head and token of a page begin; load_k and load_v,
-// the words of a lane's quad of them; key_quad and value_quad, which make floats of the words, and of CODES key_scale and
+// Before the include: the constants KEY_SPEC (K_QUADS, V_QUADS, HEADS, BATCH, ALIGNED, KEYS); what paged_ranges.glsl
+// needs; of the push constants p also page and pages; table[]; whether the elements of a head are CODES. After the
+// include: keys_from and values_from, where the key and value of a head and token of a page begin; load_k and load_v, the
+// words of a lane's quad of them; key_quad and value_quad, which make floats of the words, and of CODES key_scale and
 // value_scale, by which these are to be multiplied.
 #ifndef PAGED_ATTENTION_GLSL
 #define PAGED_ATTENTION_GLSL
@@ -21,28 +18,16 @@ layout(constant_id = KEY_SPEC + 2) const uint HEADS = 1;
 layout(constant_id = KEY_SPEC + 3) const uint BATCH = 4;
 layout(constant_id = KEY_SPEC + 4) const uint ALIGNED = 0; // whether a batch never spans two pages
 layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // of a range, at least
-#include "log2_e.glsl"
-#include "slots.glsl"
+const uint DV_CHUNK = 256; // elements of an output row in one workgroup
+const uint STORED = HEADS % 2 != 0 || V_QUADS > 1 ? 1 : 2; // heads whose sums are stored together
+#include "paged_ranges.glsl"
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require
 #include "exchanged_sums.glsl"
 #endif
-#include "last_arrival.glsl"
-
-const float LOWEST = -3.4e38; // stands for a missing score; finite, so that differences are finite
-const uint SLOTS = gl_WorkGroupSize.x / LANES;
-const uint MOST_SPLITS = 16; // ranges of a row that are combined
-const uint DV_CHUNK = 256;   // elements of an output row in one workgroup
-const uint STORED = HEADS % 2 != 0 || V_QUADS > 1 ? 1 : 2; // heads whose sums are stored together
-
-shared float slot_highest[HEADS * SLOTS];
-shared float slot_weight[HEADS * SLOTS];
-shared vec4 slot_part[SLOTS * STORED * DV_CHUNK / 4];
 
 vec4 q_row[HEADS * K_QUADS];
 vec4 acc[HEADS * V_QUADS];
-float highest[HEADS]; // of the scores so far
-float weight[HEADS];  // sum of exp2(score - highest)
 
 // Quad i of the lane, in quads of the head (of the workgroup's part of v's).
 uint lane_quad(uint i) { return slot_lane() + i * slot_lanes(); }
@@ -55,13 +40,6 @@ float key_scale(uint j, uint i);
 float value_scale(uint j, uint i);
 uint keys_from(uint page, uint head, uint token);
 uint values_from(uint page, uint head, uint token);
-
-// The number of tokens that the row sees; 0 if its sequence does not exist.
-uint row_length(uint row) {
-    uint sequence = uint(SEQUENCE_OF(row)); // both loads are in flight at once
-    int length = clamp(LENGTH_OF(row), 0, int(p.capacity));
-    return sequence < p.sequences ? uint(length) : 0;
-}
 
 uint pages_of[BATCH];  // the keys' pages, and
 uint tokens_of[BATCH]; // their places in them
@@ -214,10 +192,6 @@ void add_keys(uint dv_first) {
     }
 }
 
-uint table_row_of(uint row) {
-    return p.table_offset + SEQUENCE_OF(row) * p.table_strides[0];
-}
-
 void begin_sums() {
     [[unroll]] for (uint h = 0; h < HEADS; h++) {
         highest[h] = LOWEST;
@@ -228,133 +202,18 @@ void begin_sums() {
     }
 }
 
-// Scales all slots to one maximum; highest and weight are then those of the workgroup.
-void merge_weights() {
-    uint slots = slot_count();
-    if (slot_lane() == 0) {
-        [[unroll]] for (uint h = 0; h < HEADS; h++) {
-            slot_highest[h * SLOTS + slot_index()] = highest[h];
-        }
-    }
-    barrier();
-    [[unroll]] for (uint h = 0; h < HEADS; h++) {
-        float top = LOWEST;
-        [[unroll]] for (uint s = 0; s < SLOTS; s++) {
-            top = s < slots ? max(top, slot_highest[h * SLOTS + s]) : top;
-        }
-        float keep = exp2(highest[h] - top);
-        if (slot_lane() == 0) {
-            slot_weight[h * SLOTS + slot_index()] = weight[h] * keep;
-        }
-        [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
-            acc[h * V_QUADS + i] *= keep;
-        }
-        highest[h] = top;
-    }
-    barrier();
-    [[unroll]] for (uint h = 0; h < HEADS; h++) {
-        weight[h] = 0.0;
-        [[unroll]] for (uint s = 0; s < SLOTS; s++) {
-            weight[h] += s < slots ? slot_weight[h * SLOTS + s] : 0.0;
-        }
-    }
-}
+shared vec4 slot_sums[SLOTS * STORED * DV_CHUNK / 4];
 
-// Where a range stores its results for a head: sums, highest score and weight.
-uint part_of(uint output_row, uint split) { return (output_row * gl_NumWorkGroups.z + split) * (VALUE_ELEMENTS + 2); }
-
-// Sums the slots' parts of STORED heads' output rows and stores them, or this range's part of them. All threads
-// together.
-void store_some(uint first, uint output_row, uint dv_first, bool is_all) {
-    barrier(); // slot_part of the previous heads has been read
+void put_heads(uint first) {
     [[unroll]] for (uint h = 0; h < STORED; h++) {
         [[unroll]] for (uint i = 0; i < V_QUADS; i++) {
             if (lane_quad(i) * 4 < DV_CHUNK) {
-                slot_part[(h * SLOTS + slot_index()) * DV_CHUNK / 4 + lane_quad(i)] = acc[(first + h) * V_QUADS + i];
+                slot_sums[(h * SLOTS + slot_index()) * DV_CHUNK / 4 + lane_quad(i)] = acc[(first + h) * V_QUADS + i];
             }
         }
     }
-    barrier();
-    uint count = min(VALUE_ELEMENTS - dv_first, DV_CHUNK);
-    for (uint at = gl_LocalInvocationIndex; at < STORED * count; at += gl_WorkGroupSize.x) {
-        uint h = at / count, d = at % count;
-        float sum = 0.0;
-        [[unroll]] for (uint s = 0; s < SLOTS; s++) {
-            sum += s < slot_count() ? slot_part[(h * SLOTS + s) * DV_CHUNK / 4 + d / 4][d & 3u] : 0.0;
-        }
-        float all = h == 0 ? weight[first] : weight[first + STORED - 1];
-        if (is_all) {
-            float factor = all == 0.0 ? 0.0 : 1.0 / all;
-            y_store(p.out_offset + (output_row + h) * VALUE_ELEMENTS + dv_first + d, sum * factor);
-        } else {
-            parts[part_of(output_row + h, gl_WorkGroupID.z) + dv_first + d] = sum;
-        }
-    }
-    if (!is_all && gl_LocalInvocationIndex == 0) { // the same for all that share the row
-        [[unroll]] for (uint h = 0; h < STORED; h++) {
-            uint to = part_of(output_row + h, gl_WorkGroupID.z) + VALUE_ELEMENTS;
-            parts[to] = highest[first + h];
-            parts[to + 1] = weight[first + h];
-        }
-    }
 }
 
-// Combines up to `most` ranges of a row: scales their results to one maximum and adds them up. All loads of a thread are
-// in flight together.
-void combine_up_to(uint most, uint first_row, uint dv_first, uint splits) {
-    uint count = min(VALUE_ELEMENTS - dv_first, DV_CHUNK);
-    for (uint i = gl_LocalInvocationIndex; i < HEADS * count; i += gl_WorkGroupSize.x) {
-        uint row = first_row + i / count, d = dv_first + i % count;
-        float tops[MOST_SPLITS], weights[MOST_SPLITS], sums[MOST_SPLITS];
-        [[unroll]] for (uint s = 0; s < most; s++) {
-            uint from = part_of(row, min(s, splits - 1));
-            sums[s] = parts[from + d];
-            tops[s] = parts[from + VALUE_ELEMENTS];
-            weights[s] = parts[from + VALUE_ELEMENTS + 1];
-        }
-        float top = LOWEST;
-        [[unroll]] for (uint s = 0; s < most; s++) {
-            top = max(top, tops[s]);
-        }
-        float sum = 0.0, all = 0.0;
-        [[unroll]] for (uint s = 0; s < most; s++) {
-            float keep = s < splits ? exp2(tops[s] - top) : 0.0;
-            all += keep * weights[s];
-            sum += keep * sums[s];
-        }
-        y_store(p.out_offset + row * VALUE_ELEMENTS + d, all == 0.0 ? 0.0 : sum / all);
-    }
-}
-
-// Stores the results of HEADS rows with that many ranges. Called by all threads together.
-void combine(uint first_row, uint dv_first, uint splits) {
-    if (splits <= 4) {
-        combine_up_to(4, first_row, dv_first, splits);
-    } else if (splits <= 8) {
-        combine_up_to(8, first_row, dv_first, splits);
-    } else {
-        combine_up_to(MOST_SPLITS, first_row, dv_first, splits);
-    }
-}
-
-// The number of ranges of a row of that many keys.
-uint splits_of(uint length) { return clamp((length + KEYS - 1) / KEYS, 1, gl_NumWorkGroups.z); }
-
-// How many keys each of them has; the last one may have fewer.
-uint keys_of_split(uint length, uint splits) {
-    uint per = (length + splits - 1) / splits;
-    return (per + BATCH - 1) / BATCH * BATCH;
-}
-
-// Stores the results of this range for HEADS heads from output_row on. Called by all threads together.
-void store_heads(uint output_row, uint dv_first, uint splits) {
-    merge_weights();
-    [[unroll]] for (uint h = 0; h < HEADS; h += STORED) {
-        store_some(h, output_row + h, dv_first, splits == 1);
-    }
-    if (splits > 1 && is_last(workgroup_index(), splits)) {
-        combine(output_row, dv_first, splits);
-    }
-}
+float slot_sum_of(uint slot, uint h, uint d) { return slot_sums[(h * SLOTS + slot) * DV_CHUNK / 4 + d / 4][d & 3u]; }
 
 #endif

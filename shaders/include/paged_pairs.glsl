@@ -8,6 +8,7 @@
 #define PAGED_PAIRS_GLSL
 
 #include "rotary.glsl"
+#include "cache_codes.glsl"
 
 bool has(uint flag) { return (FLAGS & flag) != 0; }
 
@@ -78,6 +79,16 @@ shared vec4 heads_s[PREPARED_QUADS]; // heads that are prepared
 void set_head(uint head, uvec2 at, vec2 pair) {
     heads_s[head * QUADS + at.x / 4][at.x & 3u] = pair.x;
     heads_s[head * QUADS + at.y / 4][at.y & 3u] = pair.y;
+}
+
+// The codes of four elements of a head in heads_s, and what cache_group gives for their group.
+uint head_codes(uint head, uint quad, out vec2 group) {
+    uint from = head * QUADS, first = quad / CACHE_QUADS * CACHE_QUADS, most = 0;
+    for (uint i = first; i < min(first + CACHE_QUADS, QUADS); i++) {
+        most = max(most, magnitude_of(heads_s[from + i]));
+    }
+    group = cache_group(most);
+    return cache_codes(heads_s[from + quad], group);
 }
 
 bool is_normed(uint kind) { return kind == 0 ? has(STEP_Q_NORM) : kind == 1 && has(STEP_K_NORM); }

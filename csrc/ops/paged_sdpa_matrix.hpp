@@ -1,0 +1,30 @@
+// paged_sdpa on cooperative matrices.
+#pragma once
+
+#include "ops/paged.hpp"
+
+namespace kpx {
+
+// Whether tiles of rows that share the loads of keys serve better than each row by itself, and the device has them.
+bool takes_paged_tiles(const Lowering &lowering, const PagedSDPAParams &p);
+// By paged_sdpa_coopmat2: ranges of keys, and what puts them together, for some rows at a time, so that parts stay
+// small.
+void dispatch_paged_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &out, const PagedSDPAParams &all);
+
+// Whether pages can be read by paged_fragments.glsl, which depends neither on rows nor on lengths.
+bool takes_paged_fragments(const Lowering &lowering, const PagedSDPACall &call);
+
+// How kernels with paged_fragments.glsl divide a row's keys.
+struct PagedFragments : PagedRanges {
+    uint32_t threads; // of a workgroup
+    uint32_t heads;   // query heads of it
+};
+
+// The capacity must be at least 1.
+PagedFragments plan_paged_fragments(Lowering &lowering, const PagedSDPACall &call);
+
+// By paged_sdpa_fragments, in place of paged_sdpa.
+void dispatch_paged_fragments(Lowering &lowering, const PagedSDPACall &call, const Array &out,
+                              const PagedSDPAParams &p);
+
+} // namespace kpx

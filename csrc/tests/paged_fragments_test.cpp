@@ -1,0 +1,79 @@
+// Which kernels attention over pages of 8-bit codes takes, and how it is launched.
+#include "ops/gen_ops.hpp"
+#include "recorded_lowering.hpp"
+#include "test.hpp"
+
+using kpx::Array;
+
+namespace {
+
+struct Shape {
+    int64_t rows = 1, heads = 32, key_heads = 8, d = 128, page = 64, pages_of_sequence = 128;
+};
+
+struct Operands {
+    Array q, k, pages, table, numbers;
+};
+
+Operands operands(const Shape &s, uint32_t dtype) {
+    const int64_t row = dtype == DT_UINT8 ? s.d + s.d / 8 : s.d;
+    return {RecordedLowering::array(DT_FLOAT32, {s.rows, s.heads, s.d}),
+            RecordedLowering::array(DT_FLOAT32, {s.rows, s.key_heads, s.d}),
+            RecordedLowering::array(dtype, {300, s.key_heads, s.page, row}),
+            RecordedLowering::array(DT_INT32, {2, s.pages_of_sequence}), RecordedLowering::array(DT_INT32, {s.rows})};
+}
+
+RecordedDispatch attention(RecordedLowering &lowering, const Shape &s, uint32_t dtype = DT_UINT8) {
+    const Operands o = operands(s, dtype);
+    const Array arrays[] = {o.q, o.pages, o.pages, o.table, o.numbers, o.numbers, o.q};
+    kpx::lower_paged_sdpa(lowering, kpx::PagedSDPACall(arrays, 7, kpx::PagedSDPAOp{1, 0}));
+    return lowering.dispatches.back();
+}
+
+// The kernel that a token alone takes; "": it is no single one.
+std::string step(const Shape &s, bool fragments = true) {
+    RecordedLowering lowering;
+    lowering.traits.fragments = fragments;
+    const Operands o = operands(s, DT_UINT8);
+    kpx::PagedStepOp op{};
+    op.heads.dims = uint32_t(s.d);
+    op.heads.base = 1e6;
+    op.heads.rope_scale = op.scale = 1;
+    const Array arrays[] = {o.q,       o.k,     o.k,     {},      {},        o.numbers, {},
+                            o.numbers, o.pages, o.pages, o.table, o.numbers, o.numbers, o.q};
+    try {
+        kpx::lower_paged_step(lowering, kpx::PagedStepCall(arrays, 14, op));
+    } catch (const kpx::Error &) {
+        return "";
+    }
+    return lowering.dispatches.back().kernel;
+}
+
+} // namespace
+
+TEST(pages_of_codes_take_matrices_made_in_registers) {
+    RecordedLowering lowering;
+    const RecordedDispatch made = attention(lowering, {});
+    CHECK(made.kernel == kpx::spec::paged_sdpa_fragments::kKernel);
+    CHECK(made.grid.x * made.grid.y == 8 &&
+          made.grid.z == 16); // four query heads to a workgroup, 8,192 tokens in 16 ranges
+    CHECK(attention(lowering, {.heads = 24}).grid.x == 24); // three share a key head: one to a workgroup
+    CHECK(attention(lowering, {.rows = 3, .heads = 64}).grid.x == 3 * 16);
+    CHECK(step({}) == kpx::spec::paged_step_fragments::kKernel);
+}
+
+TEST(other_pages_of_codes_do_not) {
+    const std::string plain = kpx::spec::paged_sdpa::kKernel;
+    RecordedLowering lowering;
+    CHECK(attention(lowering, {}, DT_BFLOAT16).kernel == plain);
+    CHECK(attention(lowering, {.d = 96}).kernel == plain);
+    CHECK(attention(lowering, {.page = 24}).kernel == plain);
+    CHECK(step({.d = 96}).empty() && step({.page = 24}).empty());
+    CHECK(step({.heads = 64}).empty()); // two workgroups of a key head
+    CHECK(step({}, false).empty());
+    lowering.traits.max_shared_bytes = 32768;
+    CHECK(attention(lowering, {}).kernel == plain);
+    CHECK(attention(lowering, {.d = 64}).kernel == kpx::spec::paged_sdpa_fragments::kKernel);
+    lowering.traits.fragments = false;
+    CHECK(attention(lowering, {.d = 64}).kernel == plain);
+}
