@@ -121,6 +121,7 @@ void store_pair(uint kind, uint key_head, uvec2 at, vec2 pair) {
     }
 }
 
+#define PLACES (p.pages * p.page)
 #include "paged_new_heads.glsl"
 
 void take_queries() {
@@ -147,9 +148,7 @@ void main() {
         load_heads(row, first_head, key_head);
     }
     place = uint(slots[p.slot_offset + row]);
-    uint other = min(gl_LocalInvocationIndex, gl_NumWorkGroups.y - 1); // each thread looks at another row
-    bool other_is_new = uint(slots[p.slot_offset + other]) < p.pages * p.page;
-    bool met = other != row && other_is_new && SEQUENCE_OF(other) == SEQUENCE_OF(row);
+    bool met = meets_other(row);
     uint length = row_length(row);
     uint splits = splits_of(length);
     if (gl_WorkGroupID.z >= splits) {

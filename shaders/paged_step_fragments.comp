@@ -1,7 +1,7 @@
 // paged_step for pages of 8-bit codes, by matrices (paged_fragments.glsl), with the same bits as paged_heads and
-// paged_sdpa_fragments. A workgroup has all query heads of a key head of a token, and a range of the keys. The first keys
-// are loaded while the heads are prepared. The new key and value replace whatever is loaded in their place. New tokens
-// of one sequence give NaNs.
+// paged_sdpa_fragments. A workgroup has all query heads of a key head of a token, and a range of the keys. The first
+// keys are loaded while the heads are prepared. The new key and value replace whatever is loaded in their place. New
+// tokens of one sequence give NaNs.
 //
 // variants: narrow_subgroup_khr
 // requires: float16 subgroup32
@@ -72,10 +72,11 @@ vec4 query_quad(uint head, uint quad) { return heads_s[head * QUADS + quad] * (p
 
 void store_pair(uint, uint, uvec2, vec2) {} // codes are made of whole groups
 
+#define PLACES (p.pages * PAGE)
 #include "paged_new_heads.glsl"
 
-// Makes codes of the new key and value, and stores them in their place, if they have one. Called by all threads together,
-// who see them behind the next barrier.
+// Makes codes of the new key and value, and stores them in their place, if they have one. All threads call it, and see
+// the codes after the next barrier.
 void make_codes(uint key_head, uint place, bool stores) {
     for (uint i = gl_LocalInvocationIndex; i < 2 * QUADS; i += gl_WorkGroupSize.x) {
         uint kind = i / QUADS, quad = i % QUADS;
@@ -85,7 +86,7 @@ void make_codes(uint key_head, uint place, bool stores) {
         if (quad % CACHE_QUADS == 0) {
             new_words[kind * PITCH + QUADS + quad / CACHE_QUADS] = floatBitsToUint(group.x);
         }
-        if (!stores || place >= p.pages * PAGE) {
+        if (!stores || place >= PLACES) {
             continue;
         }
         if (kind == 0) {
@@ -102,9 +103,7 @@ void main() {
         load_heads(row, first_head, key_head);
     }
     uint place = uint(slots[p.slot_offset + row]);
-    uint other = min(gl_LocalInvocationIndex, gl_NumWorkGroups.y - 1); // each thread looks at another row
-    bool other_is_new = uint(slots[p.slot_offset + other]) < p.pages * PAGE;
-    bool met = other != row && other_is_new && SEQUENCE_OF(other) == SEQUENCE_OF(row);
+    bool met = meets_other(row);
     uint length = row_length(row), splits = splits_of(length);
     if (gl_WorkGroupID.z >= splits) {
         return;

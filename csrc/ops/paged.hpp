@@ -29,7 +29,7 @@ struct PagedRanges {
 };
 
 // How a row's keys are divided. It depends only on shapes and the device, so that a row's sums do not depend on how
-// many rows there are, or on which kernel adds them up.
+// many rows there are, or on whether paged_sdpa or paged_step adds them up.
 struct PagedPlan : PagedRanges {
     uint32_t lanes, slots; // of a workgroup
     uint32_t k_quads, v_quads;

@@ -21,7 +21,7 @@ constexpr int64_t kFewGroups = 8;         // where a range of a row's keys has a
 constexpr uint32_t kManyBytes = 48 << 10; // with that much shared memory
 constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
 constexpr int64_t kKeysPerSplit = 256;    // of a range, at least: fewer would not pay for combining
-constexpr int64_t kMostSplits = 16;       // MOST_SPLITS there
+constexpr int64_t kMostSplits = 16;       // MOST_SPLITS of paged_ranges.glsl
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
@@ -164,6 +164,40 @@ uint32_t vector_of(const Array &x, int64_t chunk, uint32_t lane_quads, const Pag
     return !quads_in_rows(x) ? 0 : whole ? 2 : 1;
 }
 
+// By paged_sdpa.
+void dispatch_paged_rows(Lowering &lowering, const PagedSDPACall &call, const Array &out, const PagedSDPAParams &p) {
+    const Array &k = call.keys();
+    const PagedPlan plan = plan_paged(lowering, call);
+    Grid grid = grid_1d(lowering.device(),
+                        int64_t(p.rows) * p.key_heads * p.group / plan.heads * divide_up(p.dv, kValuesChunk));
+    grid.z = plan.splits;
+    lowering.dispatch(spec::paged_sdpa{.threads = plan.slots * plan.lanes,
+                                       .q_dtype = call.q().dtype,
+                                       .k_dtype = k.dtype,
+                                       .v_dtype = k.dtype,
+                                       .y_dtype = out.dtype,
+                                       .k_vector = vector_of(k, p.d, plan.k_quads, plan),
+                                       .v_vector = vector_of(call.values(), std::min<int64_t>(p.dv, kValuesChunk),
+                                                             plan.v_quads, plan),
+                                       .k_quads = plan.k_quads,
+                                       .v_quads = plan.v_quads,
+                                       .heads = plan.heads,
+                                       .batch = plan.batch,
+                                       .aligned = plan.aligned,
+                                       .keys = plan.keys,
+                                       .lanes = plan.lanes},
+                      {.q = {call.q(), KPX_READ},
+                       .k = {k, KPX_READ},
+                       .v = {call.values(), KPX_READ},
+                       .table = {call.table(), KPX_READ},
+                       .sequences = {call.sequences(), KPX_READ},
+                       .lengths = {call.lengths(), KPX_READ},
+                       .y = {out, KPX_WRITE},
+                       .parts = {plan.parts, plan.part_access()},
+                       .arrivals = {plan.arrivals, plan.arrival_access()}},
+                      p, grid);
+}
+
 } // namespace
 
 void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
@@ -184,39 +218,11 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
         return store_output(lowering, dense, out);
     }
     p.out_offset = uint32_t(dense.offset);
-    if (takes_paged_fragments(lowering, call) && quads_in_rows(call.q()) &&
-        lowering.has_kernel(spec::paged_sdpa_fragments::kKernel)) {
+    if (takes_paged_fragments(lowering, call) && quads_in_rows(call.q())) {
         dispatch_paged_fragments(lowering, call, dense, p);
         return store_output(lowering, dense, out);
     }
-    const PagedPlan plan = plan_paged(lowering, call);
-    Grid grid = grid_1d(lowering.device(), out.dim(0) * out.dim(1) / plan.heads * divide_up(p.dv, kValuesChunk));
-    grid.z = plan.splits;
-    lowering.dispatch(spec::paged_sdpa{.threads = plan.slots * plan.lanes,
-                                       .q_dtype = call.q().dtype,
-                                       .k_dtype = k.dtype,
-                                       .v_dtype = k.dtype,
-                                       .y_dtype = dense.dtype,
-                                       .k_vector = vector_of(k, p.d, plan.k_quads, plan),
-                                       .v_vector = vector_of(call.values(), std::min<int64_t>(p.dv, kValuesChunk),
-                                                             plan.v_quads, plan),
-                                       .k_quads = plan.k_quads,
-                                       .v_quads = plan.v_quads,
-                                       .heads = plan.heads,
-                                       .batch = plan.batch,
-                                       .aligned = plan.aligned,
-                                       .keys = plan.keys,
-                                       .lanes = plan.lanes},
-                      {.q = {call.q(), KPX_READ},
-                       .k = {k, KPX_READ},
-                       .v = {call.values(), KPX_READ},
-                       .table = {call.table(), KPX_READ},
-                       .sequences = {call.sequences(), KPX_READ},
-                       .lengths = {call.lengths(), KPX_READ},
-                       .y = {dense, KPX_WRITE},
-                       .parts = {plan.parts, plan.part_access()},
-                       .arrivals = {plan.arrivals, plan.arrival_access()}},
-                      p, grid);
+    dispatch_paged_rows(lowering, call, dense, p);
     store_output(lowering, dense, out);
 }
 

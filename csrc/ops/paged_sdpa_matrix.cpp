@@ -17,7 +17,7 @@ constexpr uint32_t kCombineThreads = 256; // of paged_sdpa_combine
 
 constexpr int64_t kBatchKeys = 16;      // BATCH of paged_fragments.glsl
 constexpr uint32_t kFragmentSlots = 12; // of its workgroups: more would have too few registers
-constexpr uint32_t kFragmentHeads = 4;  // the most that these have
+constexpr uint32_t kFragmentHeads = 4;  // the most query heads of a workgroup
 
 // Whether tiles of rows that share the loads of keys serve better: some sequences have several rows then.
 bool has_shared_keys(const PagedSDPAParams &p) {
@@ -137,10 +137,11 @@ void dispatch_paged_tiles(Lowering &lowering, const PagedSDPACall &call, const A
 bool takes_paged_fragments(const Lowering &lowering, const PagedSDPACall &call) {
     const DeviceTraits &device = lowering.device();
     const uint32_t d = uint32_t(call.q().dim(2));
-    const int64_t shared = kFragmentSlots * kBatchKeys * cache_row(DT_UINT8, d) + d * 32 + 2048;
-    return device.fragments && 32 * kFragmentSlots <= device.max_workgroup_invocations &&
-           shared <= device.max_shared_bytes && call.out().dim(2) == d && are_fragment_pages(call.keys(), d) &&
-           are_fragment_pages(call.values(), d);
+    const int64_t shared = kFragmentSlots * kBatchKeys * cache_row(DT_UINT8, d) + d * 48 + 2560;
+    return device.fragments && lowering.has_kernel(spec::paged_sdpa_fragments::kKernel) &&
+           lowering.has_kernel(spec::paged_step_fragments::kKernel) &&
+           32 * kFragmentSlots <= device.max_workgroup_invocations && shared <= device.max_shared_bytes &&
+           call.out().dim(2) == d && are_fragment_pages(call.keys(), d) && are_fragment_pages(call.values(), d);
 }
 
 PagedFragments plan_paged_fragments(Lowering &lowering, const PagedSDPACall &call) {

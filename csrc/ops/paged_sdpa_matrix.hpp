@@ -11,7 +11,7 @@ bool takes_paged_tiles(const Lowering &lowering, const PagedSDPAParams &p);
 // small.
 void dispatch_paged_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &out, const PagedSDPAParams &all);
 
-// Whether pages can be read by paged_fragments.glsl, which depends neither on rows nor on lengths.
+// Whether the device and the shapes allow paged_fragments.glsl. Neither the number of rows nor lengths matter.
 bool takes_paged_fragments(const Lowering &lowering, const PagedSDPACall &call);
 
 // How kernels with paged_fragments.glsl divide a row's keys.

@@ -69,10 +69,9 @@ void check_step(const Lowering &lowering, const PagedStepCall &s, const PagedHea
             unsupported("sequences or lengths do not follow one another");
         }
     }
-    if (keys.dtype == DT_UINT8 &&
-        !(takes_paged_fragments(lowering, sdpa) && lowering.has_kernel(spec::paged_step_fragments::kKernel))) {
-        // Seen on NVIDIA's driver, where the last bits of some results differed.
-        unsupported("8-bit pages: the sums of codes are not rounded as by paged_sdpa in every driver");
+    if (keys.dtype == DT_UINT8 && !takes_paged_fragments(lowering, sdpa)) {
+        // By paged_step, the last bits of some results differed from those of paged_sdpa, on NVIDIA's driver.
+        unsupported("8-bit pages of {} tokens with heads of {} elements on this device", keys.dim(2), d);
     }
     if (!quads_in_rows(keys) || !quads_in_rows(values) || keys.strides != values.strides) {
         unsupported("keys and values do not have the same layout in quads");

@@ -59,7 +59,11 @@ TEST(pages_of_codes_take_matrices_made_in_registers) {
           made.grid.z == 16); // four query heads to a workgroup, 8,192 tokens in 16 ranges
     CHECK(attention(lowering, {.heads = 24}).grid.x == 24); // three share a key head: one to a workgroup
     CHECK(attention(lowering, {.rows = 3, .heads = 64}).grid.x == 3 * 16);
-    CHECK(step({}) == kpx::spec::paged_step_fragments::kKernel);
+    for (const int64_t heads : {8, 16, 32}) {
+        CHECK(step({.heads = heads}) == kpx::spec::paged_step_fragments::kKernel);
+        CHECK(attention(lowering, {.heads = heads}).spec[4] == heads / 8);
+    }
+    CHECK(step({.rows = 2, .pages_of_sequence = 4}) == kpx::spec::paged_step_fragments::kKernel);
 }
 
 TEST(other_pages_of_codes_do_not) {
@@ -71,6 +75,15 @@ TEST(other_pages_of_codes_do_not) {
     CHECK(step({.d = 96}).empty() && step({.page = 24}).empty());
     CHECK(step({.heads = 64}).empty()); // two workgroups of a key head
     CHECK(step({}, false).empty());
+    Array far = operands({}, DT_UINT8).pages, loose = far;
+    far.offset = 8;
+    loose.strides[0] += 8;
+    for (const Array &pages : {far, loose}) {
+        const Operands o = operands({}, DT_UINT8);
+        const Array arrays[] = {o.q, o.pages, pages, o.table, o.numbers, o.numbers, o.q};
+        kpx::lower_paged_sdpa(lowering, kpx::PagedSDPACall(arrays, 7, kpx::PagedSDPAOp{1, 0}));
+        CHECK(lowering.dispatches.back().kernel == plain);
+    }
     lowering.traits.max_shared_bytes = 32768;
     CHECK(attention(lowering, {}).kernel == plain);
     CHECK(attention(lowering, {.d = 64}).kernel == kpx::spec::paged_sdpa_fragments::kKernel);

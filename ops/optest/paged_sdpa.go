@@ -198,6 +198,19 @@ func pagedSDPAUnseenCodes(t *testing.T, dev *kompute.Device) {
 		c.In[operand] = dense(array.Uint8, codes, c.In[operand].Shape...)
 	}
 	require.Equal(t, want, floats(u.result(t, dev, &c)))
+	// A NaN that is seen is in the results of its 32 elements, by the heads that share it and the rows that see it.
+	values, row := floats(c.In["values"]), c.In["values"].Dim(3)
+	for i := range 4 {
+		values[2*row+64+4+i] = 0xff // of the first page and head, the third token's second group
+	}
+	c.In["values"] = dense(array.Uint8, values, c.In["values"].Shape...)
+	for i, got := range floats(u.result(t, dev, &c)) {
+		if head, column := i/64%4, i%64; head < 2 && column >= 32 {
+			require.True(t, math.IsNaN(got), "%d", i)
+		} else {
+			require.Equal(t, want[i], got, "%d", i)
+		}
+	}
 }
 
 func largePagedSDPA(dtype array.DType, _ string, size int) Case {

@@ -95,28 +95,37 @@ func pagedCodesCases() []Case {
 	var cases []Case
 	for _, s := range []pagedShape{
 		{4, 4, 1, 128, 9, 16, 2, 5},
-		{3, 6, 2, 64, 9, 32, 2, 3},    // heads by three
-		{2, 2, 2, 128, 8, 16, 2, 4},   // by one
-		{3, 8, 1, 64, 9, 48, 2, 3},    // eight
-		{2, 8, 2, 128, 40, 64, 2, 36}, // several ranges
-		{3, 4, 2, 64, 7, 24, 2, 3},    // pages of no whole batches
+		{3, 6, 2, 64, 9, 32, 2, 3},  // heads by three
+		{2, 2, 2, 128, 8, 16, 2, 4}, // by one
+		{3, 8, 1, 64, 9, 48, 2, 3},  // eight
+		{3, 4, 2, 64, 7, 24, 2, 3},  // pages of no whole batches
 	} {
 		cases = append(cases, pagedCase(r, array.Float32, array.Uint8, s))
 	}
-	// Scales of very different magnitudes.
-	wide := pagedCase(r, array.Float32, array.Uint8, pagedShape{3, 4, 2, 64, 9, 16, 2, 6})
-	wide.Name += "/sizes"
-	values := floats(r.normal(array.Float32, 1, 9, 2, 16, 64))
-	for i := range values {
-		values[i] *= math.Exp2(float64(i/32%7*9 - 27))
+	long := pagedCase(r, array.Float32, array.Uint8, pagedShape{2, 8, 2, 128, 40, 64, 2, 36})
+	long.Name += "/long"
+	// Pages whose values, and key heads whose keys, have very different magnitudes; queries make up for those of keys.
+	sizes := pagedCase(r, array.Float32, array.Uint8, pagedShape{2, 4, 2, 64, 40, 16, 2, 60})
+	sizes.Name += "/sizes"
+	q := floats(sizes.In["q"])
+	keys, values := floats(r.normal(array.Float32, 1, 40, 2, 16, 64)), floats(r.normal(array.Float32, 1, 40, 2, 16, 64))
+	for i := range q {
+		q[i] *= math.Exp2(float64(80*(i/64/2%2) - 40))
 	}
-	wide.In["values"] = encoded(dense(array.Float32, values, 9, 2, 16, 64))
-	queries := floats(wide.In["q"])
-	for i := range queries {
-		queries[i] *= math.Exp2(float64(i / 64 % 5 * -20))
+	for i := range keys {
+		page, head := i/64/16/2, i/64/16%2
+		keys[i] *= math.Exp2(float64(40 - 80*head))
+		values[i] *= math.Exp2(float64(8*(page%3) - 8))
 	}
-	wide.In["q"] = dense(array.Float32, queries, 3, 4, 64)
-	return append(cases, wide)
+	sizes.In["q"] = dense(array.Float32, q, 2, 4, 64)
+	sizes.In["keys"] = encoded(dense(array.Float32, keys, 40, 2, 16, 64))
+	sizes.In["values"] = encoded(dense(array.Float32, values, 40, 2, 16, 64))
+	for _, c := range []Case{long, sizes} {
+		c.In["sequences"] = dense(array.Int32, []float64{0, 1}, 2)
+		c.In["lengths"] = dense(array.Int32, []float64{957, 257}, 2)
+		cases = append(cases, c)
+	}
+	return cases
 }
 
 func pagedSDPACases() []Case {

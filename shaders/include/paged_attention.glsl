@@ -1,14 +1,14 @@
-// Attention of one row and up to HEADS query heads of one key head over a range of keys in pages (paged_ranges.glsl): each
-// slot of lanes processes BATCH keys at a time, each lane some quads of the head.
+// Attention of one row and up to HEADS query heads of one key head over a range of keys in pages (paged_ranges.glsl):
+// each slot of lanes processes BATCH keys at a time, each lane some quads of the head.
 //
 // All loads of a batch of keys are in flight together, so nothing may branch before them; they are held as they were
 // loaded until they are used.
 //
-// Before the include: the constants KEY_SPEC (K_QUADS, V_QUADS, HEADS, BATCH, ALIGNED, KEYS); what paged_ranges.glsl
-// needs; of the push constants p also page and pages; table[]; whether the elements of a head are CODES. After the
-// include: keys_from and values_from, where the key and value of a head and token of a page begin; load_k and load_v, the
-// words of a lane's quad of them; key_quad and value_quad, which make floats of the words, and of CODES key_scale and
-// value_scale, by which these are to be multiplied.
+// Before the include: the constants KEY_SPEC (K_QUADS, V_QUADS, HEADS, BATCH, ALIGNED, KEYS) and SLOT_SPEC; the push
+// constants p with page and pages, and what else paged_ranges.glsl needs; table[]; whether the elements of a head are
+// CODES. After the include: keys_from and values_from, where the key and value of a head and token of a page begin;
+// load_k and load_v, the words of a lane's quad of them; key_quad and value_quad, which make floats of the words, and
+// of CODES key_scale and value_scale, by which these are to be multiplied.
 #ifndef PAGED_ATTENTION_GLSL
 #define PAGED_ATTENTION_GLSL
 

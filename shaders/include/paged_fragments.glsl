@@ -1,23 +1,24 @@
 // Attention over a range of keys in pages of 8-bit codes, by matrices of float16 that lanes make in their registers
-// (fragments.glsl). A slot, which is a subgroup, takes 16 keys of a page at a time, for all query heads of the workgroup.
-// With g = lane / 4 and t = lane % 4, a lane has:
+// (fragments.glsl). A slot, which is a subgroup, takes 16 keys of a page at a time, for all query heads of its
+// workgroup. With g = lane / 4 and t = lane % 4, a lane has:
 //
 //   of queries  head g % HEADS, of each 32 elements those from 8t to 8t + 7, in two parts: rows g and g + 8 of matrices
 //   of keys     the same elements of keys g and g + 8: column g of two matrices
 //   of scores   its head's, of keys 2t, 2t + 1, 2t + 8 and 2t + 9
 //   of values   of these keys, and of each 32 elements, those from 4g to 4g + 3: rows g and g + 8 of two matrices
-//   of results  these elements, of columns 2t and 2t + 1. Column c is head c % HEADS, by the high parts of weights in the
-//               first HEADS columns and by the low ones in the next. Further ones repeat them.
+//   of results  these elements, of columns 2t and 2t + 1. Column c is head c % HEADS, by the high parts of weights in
+//               the first HEADS columns and by the low ones in the next. Further ones repeat them.
 //
 // So the scores of 16 keys become an operand of products with values without leaving the lane.
 //
-// A code less CACHE_ZERO is exact in float16, and the sums are floats. Scales of keys are applied to sums of 32 products,
-// scales of values to the weights.
+// A code less CACHE_ZERO is exact in float16, and the sums are floats. Scales of keys are applied to sums of 32
+// products, scales of values to the weights. A weight is as exact as a float32 where the scale of its values is at
+// least 2^-16 of the largest that the slot has met, and off by up to 2^-39 of the largest below that.
 //
-// Before the include: the constants KEY_SPEC (GROUPS, HEADS, PAGE, KEYS), SLOT_SPEC and NEW_KEYS (whether a key may be in
-// no page yet), and what else paged_ranges.glsl needs; of the push constants p also pages; table[]. After the include: keys_from and
-// values_from, where the key and value of a head and token of a page begin; keys_bits and values_bits, quads of them;
-// query_quad, a quad of a head of q, times p.scale and LOG2_E.
+// Before the include: the constants KEY_SPEC (GROUPS, HEADS, PAGE, KEYS), SLOT_SPEC and NEW_KEYS (whether a key may be
+// in no page yet); the push constants p, table[], parts[], arrivals[], y_store, SEQUENCE_OF and LENGTH_OF, as for
+// paged_attention.glsl. After the include: what paged_stage.glsl asks for; query_quad, a quad of a head of q times
+// p.scale and LOG2_E.
 #ifndef PAGED_FRAGMENTS_GLSL
 #define PAGED_FRAGMENTS_GLSL
 
@@ -25,9 +26,9 @@
 #include "float16_parts.glsl"
 #extension GL_KHR_shader_subgroup_shuffle : require
 
-layout(constant_id = KEY_SPEC) const uint GROUPS = 4; // of CACHE_GROUP elements of a head: 2 or 4
-layout(constant_id = KEY_SPEC + 1) const uint HEADS = 4; // 1, 2 or 4
-layout(constant_id = KEY_SPEC + 2) const uint PAGE = 64; // tokens
+layout(constant_id = KEY_SPEC) const uint GROUPS = 4;     // of CACHE_GROUP elements of a head: 2 or 4
+layout(constant_id = KEY_SPEC + 1) const uint HEADS = 4;  // 1, 2 or 4
+layout(constant_id = KEY_SPEC + 2) const uint PAGE = 64;  // tokens
 layout(constant_id = KEY_SPEC + 3) const uint KEYS = 256; // of a range, at least
 
 const uint BATCH = 16; // keys, which are in one page
@@ -36,37 +37,28 @@ const uint DV_CHUNK = GROUPS * CACHE_GROUP; // elements of an output row
 #define VALUE_ELEMENTS DV_CHUNK
 #include "paged_ranges.glsl"
 
-uint keys_from(uint page, uint head, uint token);
-uint values_from(uint page, uint head, uint token);
-uvec4 keys_bits(uint at);
-uvec4 values_bits(uint at);
 vec4 query_quad(uint head, uint quad);
-
-const int WEIGHT_EXPONENT = 14; // weights are up to 2^14 in float16,
-const int QUERY_EXPONENT = 14;  // as are elements of q
-const int LEAST_EXPONENT = -100;
 
 uint g() { return gl_SubgroupInvocationID / 4; }
 uint t() { return gl_SubgroupInvocationID % 4; }
 uint own_head() { return g() % HEADS; }
 
-shared uvec4 q_words[2 * GROUPS * 16]; // operands: lanes have those of a lane below 16, the same in all slots
+// The place in a batch of key i of the four whose scores the lane has.
+uint key_of(uint i) { return 8 * (i >> 1) + 2 * t() + (i & 1u); }
+
+#include "paged_stage.glsl"
+
+const int WEIGHT_EXPONENT = 14; // weights are up to 2^14 in float16,
+const int QUERY_EXPONENT = 14;  // as are elements of q
+const int LEAST_EXPONENT = -100;
+
+shared uvec4 q_words[2 * GROUPS * 16]; // operands by lane % 16: lanes l and l + 16 have the same ones, in every slot
 float q_unit;                          // a product of them times a scale is that many units of a score
 float top, sum;                        // of this lane's head: the highest score so far; the sum of the lane's weights
 vec4 columns[2 * GROUPS];              // sums of weighted values, in units of 2^(sums_exponent - WEIGHT_EXPONENT)
 int sums_exponent;                     // finite scales of values so far are less than 2^sums_exponent
 
-// A batch of keys or values lies in one piece. Lanes load its quads, and find what they need of them in shared memory.
-const uint PITCH = GROUPS * (CACHE_GROUP / 4 + 1), WORDS = BATCH * PITCH, LOADS = (WORDS / 4 + 31) / 32;
-uvec4 key_quads[LOADS], value_quads[LOADS]; // under way
-shared uint stage[SLOTS * WORDS];
-shared uint new_words[NEW_KEYS ? 2 * PITCH : 1]; // a new key, and its value
-vec4 scales[4]; // of the keys whose scores the lane has, or of their values
-
-// The place in a batch of key i of the four whose scores the lane has.
-uint key_of(uint i) { return 8 * (i >> 1) + 2 * t() + (i & 1u); }
-
-// An exponent of which finite floats with these bits are less than two to its power.
+// An exponent e such that a finite float with these bits is less than 2^e.
 int exponent_above(uint bits) { return max(int(bits >> 23) - 126, LEAST_EXPONENT); }
 
 // Two codes less CACHE_ZERO: bytes 0 and 2, or 1 and 3. With 0x64 above it, a byte is 1024 more than itself in float16.
@@ -97,77 +89,13 @@ void split_queries() {
     most = max(most, subgroupShuffleXor(most, 1));
     most = max(most, subgroupShuffleXor(most, 2));
     int exponent = exponent_above(most) - QUERY_EXPONENT;
-    q_unit = exp2(float(exponent));
+    q_unit = exp2_int(exponent);
     if (slot_index() == 0) {
         [[unroll]] for (uint i = 0; i < 2 * GROUPS; i++) {
-            q_words[i * 16 + gl_SubgroupInvocationID % 16] = query_words(quads[i] * exp2(float(-exponent)));
+            q_words[i * 16 + gl_SubgroupInvocationID % 16] = query_words(quads[i] * exp2_int(-exponent));
         }
     }
     barrier();
-}
-
-// Where a batch begins, in quads. Behind the last key, that is the batch with the last key.
-struct Place {
-    uint page, key, value;
-};
-
-Place place_of(uint table_row, uint key_head, uint key, uint end) {
-    key = min(key, end - 1) / BATCH * BATCH;
-    uint number = key / PAGE;
-    uint page = uint(table[table_row + number * p.table_strides[1]]), read = min(page, p.pages - 1);
-    return Place(page, keys_from(read, key_head, key % PAGE) / 16, values_from(read, key_head, key % PAGE) / 16);
-}
-
-// The lane's quad i of a batch. Lanes beyond the last repeat it.
-uint quad_of_lane(uint i) {
-    uint at = i * 32 + gl_SubgroupInvocationID;
-    return i * 32 + 32 <= WORDS / 4 ? at : min(at, WORDS / 4 - 1);
-}
-
-void load_keys(Place at) {
-    [[unroll]] for (uint i = 0; i < LOADS; i++) {
-        key_quads[i] = keys_bits(at.key + quad_of_lane(i));
-    }
-}
-
-void load_values(Place at) {
-    [[unroll]] for (uint i = 0; i < LOADS; i++) {
-        value_quads[i] = values_bits(at.value + quad_of_lane(i));
-    }
-}
-
-// Where the head of a key begins in the stage.
-uint staged(uint key) { return slot_index() * WORDS + key * PITCH; }
-
-void put_quad(uint to, vec4 v) {
-    [[unroll]] for (uint c = 0; c < 4; c++) {
-        stage[to + c] = floatBitsToUint(v[c]);
-    }
-}
-
-// Puts loaded quads into the stage, and takes their scales from there, or zeros for keys that do not exist: what is in
-// their place may be anything. new_key: the place in the batch of a key that is in no page yet, if less than BATCH; kind: 0
-// for keys, 1 for values.
-void put(uvec4 quads[LOADS], uint kind, uint seen, uint new_key) {
-    subgroupBarrier(); // what is there has been read
-    [[unroll]] for (uint i = 0; i < LOADS; i++) {
-        put_quad(staged(0) + 4 * quad_of_lane(i), uintBitsToFloat(quads[i]));
-    }
-    subgroupMemoryBarrierShared();
-    subgroupBarrier();
-    if (NEW_KEYS && new_key < BATCH) {
-        for (uint i = gl_SubgroupInvocationID; i < PITCH; i += 32) {
-            stage[staged(new_key) + i] = new_words[kind * PITCH + i];
-        }
-        subgroupMemoryBarrierShared();
-        subgroupBarrier();
-    }
-    [[unroll]] for (uint i = 0; i < 4; i++) {
-        uint from = staged(key_of(i)) + GROUPS * (CACHE_GROUP / 4);
-        [[unroll]] for (uint n = 0; n < GROUPS; n++) {
-            scales[i][n] = key_of(i) < seen ? uintBitsToFloat(stage[from + n]) : 0.0;
-        }
-    }
 }
 
 vec4 scores_of_batch() {
@@ -201,7 +129,7 @@ float largest_scale() {
     return max(largest, subgroupShuffleXor(largest, 2));
 }
 
-// The factor of a column's sums, of which lanes of the head's row know it.
+// The factor of a column's sums, taken from a lane that has this head.
 float of_column(float v, uint column) { return subgroupShuffle(v, column % HEADS * 4); }
 
 // Makes weights of scores, in units of 2^-WEIGHT_EXPONENT and of the scales of values, and rescales the sums.
@@ -214,7 +142,7 @@ vec4 weigh(vec4 scores, uint seen) {
     most = max(most, subgroupShuffleXor(most, 2));
     int exponent = max(sums_exponent, exponent_above(floatBitsToUint(largest_scale())));
     float keep = exp2(top - most);
-    float factor = keep * exp2(float(sums_exponent - exponent));
+    float factor = keep * power_or_zero(sums_exponent - exponent);
     vec4 factors = vec4(of_column(factor, 2 * t()), of_column(factor, 2 * t() + 1), 0.0, 0.0).xyxy;
     [[unroll]] for (uint n = 0; n < 2 * GROUPS; n++) {
         columns[n] *= factors;
@@ -226,8 +154,8 @@ vec4 weigh(vec4 scores, uint seen) {
         weights[i] = key_of(i) < seen ? weights[i] : 0.0;
     }
     sum = fma(sum, keep, (weights.x + weights.y) + (weights.z + weights.w));
-    // With an infinite scale, which no op stores, all is lost: others would not be zeros.
-    return weights * (exponent > 128 ? make_nan() : exp2(float(WEIGHT_EXPONENT - exponent)));
+    // An infinite scale, which no op stores, makes NaNs of the whole row.
+    return weights * (exponent > 128 ? make_nan() : exp2_int(WEIGHT_EXPONENT - exponent));
 }
 
 // An operand of elements 0 and 2, or 1 and 3, of four keys' values.
@@ -239,8 +167,8 @@ uvec4 operand(f16vec2 v[4]) {
 void add_values(vec4 weights) {
     bool low = (g() / HEADS & 1u) != 0;
     [[unroll]] for (uint n = 0; n < GROUPS; n++) {
-        vec4 w = weights * vec4(scales[0][n], scales[1][n], scales[2][n], scales[3][n]);
-        vec4 high = uintBitsToFloat(floatBitsToUint(w) & 0xffffe000u); // not the nearest: fewer operations
+        precise vec4 w = weights * vec4(scales[0][n], scales[1][n], scales[2][n], scales[3][n]);
+        vec4 high = uintBitsToFloat(floatBitsToUint(w) & 0xffffe000u); // not the nearest, for fewer operations
         w = low ? w - high : high;
         uvec2 pairs = uvec2(packFloat2x16(f16vec2(w.xy)), packFloat2x16(f16vec2(w.zw)));
         f16vec2 even[4], odd[4];
@@ -264,19 +192,8 @@ void finish_sums() {
     }
 }
 
-Place at, next; // of the keys whose loads are under way, and of those behind them
-
-// Begins the loads of the slot's first keys.
-void load_first(uint table_row, uint key_head, uint key, uint end) {
-    if (key < end) {
-        at = place_of(table_row, key_head, key, end);
-        next = place_of(table_row, key_head, key + SLOTS * BATCH, end);
-        load_keys(at);
-    }
-}
-
 // Goes through the keys of a range. Loads of the first ones are under way (load_first), and the queries are split.
-// new_place, with NEW_KEYS: the place of a key that is in no page yet, but in new_words; beyond all places: there is none.
+// new_place, with NEW_KEYS: the place of a key that is in new_words and in no page yet; beyond all places: there is none.
 void attend(uint table_row, uint key_head, uint key, uint end, uint new_place) {
     top = LOWEST;
     sum = 0.0;
@@ -299,9 +216,9 @@ void attend(uint table_row, uint key_head, uint key, uint end, uint new_place) {
     finish_sums();
 }
 
-// Puts them into the slot's stage.
+// Puts the sums into the slot's stage.
 void put_heads(uint) {
-    float unit = exp2(float(sums_exponent - WEIGHT_EXPONENT));
+    float unit = exp2_int(sums_exponent - WEIGHT_EXPONENT);
     subgroupBarrier(); // what is there has been read
     [[unroll]] for (uint n = 0; n < GROUPS; n++) {
         vec4 a = columns[2 * n], b = columns[2 * n + 1]; // elements 0 and 2, and 1 and 3, of two columns
@@ -309,9 +226,9 @@ void put_heads(uint) {
         b = (b + (HEADS == 1 ? b.yyww : subgroupShuffleXor(b, HEADS / 2))) * unit;
         if (2 * t() < HEADS) {
             uint to = staged(0) + 2 * t() * DV_CHUNK + n * CACHE_GROUP + 4 * g();
-            put_quad(to, vec4(a.x, b.x, a.z, b.z));
+            put_quad(to, floatBitsToUint(vec4(a.x, b.x, a.z, b.z)));
             if (HEADS > 1) {
-                put_quad(to + DV_CHUNK, vec4(a.y, b.y, a.w, b.w));
+                put_quad(to + DV_CHUNK, floatBitsToUint(vec4(a.y, b.y, a.w, b.w)));
             }
         }
     }

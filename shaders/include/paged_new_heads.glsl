@@ -1,8 +1,9 @@
-// Prepares the heads of a new token for kernels that attend in the same dispatch: HEADS queries, the new key and the new
-// value, by teams of threads.
+// Prepares the heads of a new token for kernels that attend in the same dispatch: HEADS queries, the new key and the
+// new value, by teams of threads.
 //
-// Before the include: paged_pairs.glsl and awaited_heads.glsl; HEADS; CODES; keys_DT; store_pair, which writes a pair of
-// the new key or value to its place.
+// Before the include: paged_pairs.glsl and awaited_heads.glsl, and of the push constants p also q_stride, k_stride,
+// v_stride, q_eps, k_eps and pages; HEADS; CODES; keys_DT; slots[], PLACES, SEQUENCE_OF a row; store_pair, which writes
+// a pair of the new key or value to its place.
 #ifndef PAGED_NEW_HEADS_GLSL
 #define PAGED_NEW_HEADS_GLSL
 
@@ -42,8 +43,15 @@ bool heads_are_missing() {
 
 shared uint rows_met_s; // whether another new token is of this row's sequence, so that each might miss the other's key
 
-// Stores the heads in shared memory, and the new key and value in their place, unless they become CODES. met: whether this thread has found
-// another new token of the row's sequence. Called by all threads together.
+// Whether this thread finds another new token of the row's sequence: each looks at another row.
+bool meets_other(uint row) {
+    uint other = min(gl_LocalInvocationIndex, gl_NumWorkGroups.y - 1);
+    bool is_new = uint(slots[p.slot_offset + other]) < PLACES;
+    return other != row && is_new && SEQUENCE_OF(other) == SEQUENCE_OF(row);
+}
+
+// Stores the heads in shared memory, and the new key and value in their place, unless they become CODES. met: whether
+// this thread has found another new token of the row's sequence. Called by all threads together.
 void prepare_heads(uint row, uint key_head, bool stores, bool met) {
     uint slot = gl_LocalInvocationIndex % TEAM;
     uvec2 at = pair_at(slot < D / 2 ? slot : 0);

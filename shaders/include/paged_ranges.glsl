@@ -1,12 +1,12 @@
-// Ranges of a row's keys, and how what workgroups find in them is put together: each slot of lanes has a running maximum
-// and sum of its own for up to HEADS query heads of one key head, which are merged at the end of a range. The number of
-// ranges of a row depends on how many keys it sees: each has KEYS or more. Of several workgroups, the last to finish
-// combines their results.
+// Ranges of a row's keys, and how the results of the workgroups that have them are combined: each slot of lanes has a
+// running maximum and sum of its own for up to HEADS query heads of one key head, which are merged at the end of a
+// range. The number of ranges of a row depends on how many keys it sees: each has KEYS or more. Of several workgroups,
+// the last to finish combines their results.
 //
-// Before the include: the constants SLOT_SPEC, HEADS, STORED (of them are stored together, a divisor of HEADS), DV_CHUNK
-// (elements of an output row in one workgroup), BATCH (a range begins at a multiple of it) and KEYS; the push constants
-// p with sequences, capacity, table_strides, table_offset and out_offset; parts[] and arrivals[]; y_store; SEQUENCE_OF
-// and LENGTH_OF a row; VALUE_ELEMENTS of a head. After the include: put_heads and slot_sum_of.
+// Before the include: the constants SLOT_SPEC, HEADS, STORED (how many heads are stored together; divides HEADS),
+// DV_CHUNK (elements of an output row in one workgroup), BATCH (a range begins at a multiple of it) and KEYS; the push
+// constants p with sequences, capacity, table_strides, table_offset and out_offset; parts[] and arrivals[]; y_store;
+// SEQUENCE_OF and LENGTH_OF a row; VALUE_ELEMENTS of a head. After the include: put_heads and slot_sum_of.
 #ifndef PAGED_RANGES_GLSL
 #define PAGED_RANGES_GLSL
 
@@ -101,7 +101,7 @@ void combine_up_to(uint most, uint first_row, uint dv_first, uint splits) {
         [[unroll]] for (uint s = 0; s < most; s++) {
             top = max(top, tops[s]);
         }
-        float sum = 0.0, all = 0.0;
+        precise float sum = 0.0, all = 0.0;
         [[unroll]] for (uint s = 0; s < most; s++) {
             float keep = s < splits ? exp2(tops[s] - top) : 0.0;
             all += keep * weights[s];
