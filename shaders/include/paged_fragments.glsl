@@ -202,15 +202,15 @@ void attend(uint table_row, uint key_head, uint key, uint end, uint new_place) {
         columns[n] = vec4(0.0);
     }
     for (; key < end; key += SLOTS * BATCH) {
-        uint seen = at.page < p.pages ? end - key : 0;
-        uint new_key = new_place - (at.page * PAGE + key % PAGE); // less than BATCH: it is one of these
+        uint seen = current.page < p.pages ? end - key : 0;
+        uint new_key = new_place - (current.page * PAGE + key % PAGE); // less than BATCH: it is one of these
         put(key_quads, 0, BATCH, new_key);
-        load_values(at);
+        load_values(current);
         vec4 scores = scores_of_batch();
         load_keys(next);
         put(value_quads, 1, seen, new_key);
         add_values(weigh(scores, seen));
-        at = next;
+        current = next;
         next = place_of(table_row, key_head, key + 2 * SLOTS * BATCH, end);
     }
     finish_sums();

@@ -82,14 +82,14 @@ void put(uvec4 quads[LOADS], uint kind, uint seen, uint new_key) {
     }
 }
 
-Place at, next; // of the keys whose loads are under way, and of those behind them
+Place current, next; // of the keys whose loads are under way, and of those behind them
 
 // Begins the loads of the slot's first keys.
 void load_first(uint table_row, uint key_head, uint key, uint end) {
     if (key < end) {
-        at = place_of(table_row, key_head, key, end);
+        current = place_of(table_row, key_head, key, end);
         next = place_of(table_row, key_head, key + SLOTS * BATCH, end);
-        load_keys(at);
+        load_keys(current);
     }
 }
 
