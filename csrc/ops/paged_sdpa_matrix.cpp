@@ -15,9 +15,9 @@ constexpr uint32_t kPagedTileRows = 128;  // and rows of its tile: of 8 subgroup
 constexpr int64_t kTurnRows = 4096;       // rows whose parts are in memory at the same time
 constexpr uint32_t kCombineThreads = 256; // of paged_sdpa_combine
 
-constexpr int64_t kBatchKeys = 16;      // BATCH of paged_fragments.glsl
-constexpr uint32_t kFragmentSlots = 12; // of its workgroups: more would have too few registers
-constexpr uint32_t kFragmentHeads = 4;  // the most query heads of a workgroup
+constexpr int64_t kBatchKeys = 16;     // BATCH of paged_fragments.glsl
+constexpr uint32_t kFragmentSlots = 8; // of its workgroups: with more, other workgroups find no room beside them
+constexpr uint32_t kFragmentHeads = 4; // the most query heads of a workgroup
 
 // Whether tiles of rows that share the loads of keys serve better: some sequences have several rows then.
 bool has_shared_keys(const PagedSDPAParams &p) {

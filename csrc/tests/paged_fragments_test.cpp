@@ -84,7 +84,7 @@ TEST(other_pages_of_codes_do_not) {
         kpx::lower_paged_sdpa(lowering, kpx::PagedSDPACall(arrays, 7, kpx::PagedSDPAOp{1, 0}));
         CHECK(lowering.dispatches.back().kernel == plain);
     }
-    lowering.traits.max_shared_bytes = 32768;
+    lowering.traits.max_shared_bytes = 24576;
     CHECK(attention(lowering, {}).kernel == plain);
     CHECK(attention(lowering, {.d = 64}).kernel == kpx::spec::paged_sdpa_fragments::kKernel);
     lowering.traits.fragments = false;
