@@ -117,7 +117,6 @@ bool takes_paged_tiles(const Lowering &lowering, const PagedSDPAParams &p) {
     return has_shared_keys(p) && has_tiles(lowering, p);
 }
 
-// By matrices: ranges of keys, and what puts them together, for some rows at a time, so that parts stay small.
 void dispatch_paged_tiles(Lowering &lowering, const PagedSDPACall &call, const Array &out, const PagedSDPAParams &all) {
     const int64_t heads = all.key_heads * all.group, turn = std::min<int64_t>(all.rows, kTurnRows);
     const Array parts = lowering.scratch(

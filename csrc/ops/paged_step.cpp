@@ -70,7 +70,7 @@ void check_step(const Lowering &lowering, const PagedStepCall &s, const PagedHea
         }
     }
     if (keys.dtype == DT_UINT8 && !takes_paged_fragments(lowering, sdpa)) {
-        // By paged_step, the last bits of some results differed from those of paged_sdpa, on NVIDIA's driver.
+        // The kernel paged_step rounds some sums of codes differently from paged_sdpa, on NVIDIA's driver.
         unsupported("8-bit pages of {} tokens with heads of {} elements on this device", keys.dim(2), d);
     }
     if (!quads_in_rows(keys) || !quads_in_rows(values) || keys.strides != values.strides) {

@@ -30,7 +30,7 @@ RecordedDispatch attention(RecordedLowering &lowering, const Shape &s, uint32_t 
     return lowering.dispatches.back();
 }
 
-// The kernel that a token alone takes; "": it is no single one.
+// The kernel that a token alone takes, or "" if it takes several.
 std::string step(const Shape &s, bool fragments = true) {
     RecordedLowering lowering;
     lowering.traits.fragments = fragments;
@@ -55,6 +55,7 @@ TEST(pages_of_codes_take_matrices_made_in_registers) {
     RecordedLowering lowering;
     const RecordedDispatch made = attention(lowering, {});
     CHECK(made.kernel == kpx::spec::paged_sdpa_fragments::kKernel);
+    CHECK(made.spec[0] == 256);
     CHECK(made.grid.x * made.grid.y == 8 &&
           made.grid.z == 16); // four query heads to a workgroup, 8,192 tokens in 16 ranges
     CHECK(attention(lowering, {.heads = 24}).grid.x == 24); // three share a key head: one to a workgroup
@@ -75,10 +76,11 @@ TEST(other_pages_of_codes_do_not) {
     CHECK(step({.d = 96}).empty() && step({.page = 24}).empty());
     CHECK(step({.heads = 64}).empty()); // two workgroups of a key head
     CHECK(step({}, false).empty());
-    Array far = operands({}, DT_UINT8).pages, loose = far;
+    Array far = operands({}, DT_UINT8).pages, loose = far, gaps = far;
     far.offset = 8;
     loose.strides[0] += 8;
-    for (const Array &pages : {far, loose}) {
+    gaps.strides[2] += 16;
+    for (const Array &pages : {far, loose, gaps}) {
         const Operands o = operands({}, DT_UINT8);
         const Array arrays[] = {o.q, o.pages, pages, o.table, o.numbers, o.numbers, o.q};
         kpx::lower_paged_sdpa(lowering, kpx::PagedSDPACall(arrays, 7, kpx::PagedSDPAOp{1, 0}));

@@ -95,8 +95,8 @@ func pagedCodesCases() []Case {
 	var cases []Case
 	for _, s := range []pagedShape{
 		{4, 4, 1, 128, 9, 16, 2, 5},
-		{3, 6, 2, 64, 9, 32, 2, 3},  // heads by three
-		{2, 2, 2, 128, 8, 16, 2, 4}, // by one
+		{3, 6, 2, 64, 9, 32, 2, 3},  // three query heads to a key head
+		{2, 2, 2, 128, 8, 16, 2, 4}, // one
 		{3, 8, 1, 64, 9, 48, 2, 3},  // eight
 		{3, 4, 2, 64, 7, 24, 2, 3},  // pages of no whole batches
 	} {

@@ -12,12 +12,12 @@
 // So the scores of 16 keys become an operand of products with values without leaving the lane.
 //
 // A code less CACHE_ZERO is exact in float16, and the sums are floats. Scales of keys are applied to sums of 32
-// products, scales of values to the weights. A weight is as exact as a float32 where the scale of its values is at
-// least 2^-16 of the largest that the slot has met, and off by up to 2^-39 of the largest below that.
+// products, scales of values to the weights. A weight times the scale of its values is off by up to 2^-22 of itself, or
+// by 2^-39 of the power of two above the largest scale that the slot has met, whichever is more.
 //
 // Before the include: the constants KEY_SPEC (GROUPS, HEADS, PAGE, KEYS), SLOT_SPEC and NEW_KEYS (whether a key may be
-// in no page yet); the push constants p, table[], parts[], arrivals[], y_store, SEQUENCE_OF and LENGTH_OF, as for
-// paged_attention.glsl. After the include: what paged_stage.glsl asks for; query_quad, a quad of a head of q times
+// in no page yet); table[]; the push constants p, parts[], arrivals[], y_store, SEQUENCE_OF and LENGTH_OF, as for
+// paged_ranges.glsl. After the include: what paged_stage.glsl asks for; query_quad, a quad of a head of q times
 // p.scale and LOG2_E.
 #ifndef PAGED_FRAGMENTS_GLSL
 #define PAGED_FRAGMENTS_GLSL
@@ -62,7 +62,7 @@ int sums_exponent;                     // finite scales of values so far are les
 int exponent_above(uint bits) { return max(int(bits >> 23) - 126, LEAST_EXPONENT); }
 
 // Two codes less CACHE_ZERO: bytes 0 and 2, or 1 and 3. With 0x64 above it, a byte is 1024 more than itself in float16.
-uint THOUSANDS = 0x64006400u + (gl_NumWorkGroups.z >> 31); // no compiler knows it, so masking takes one operation
+uint THOUSANDS = 0x64006400u + (gl_NumWorkGroups.z >> 31); // not a constant, so that one operation masks and sets bits
 f16vec2 even_codes(uint word) {
     return unpackFloat2x16((word & 0x00ff00ffu) | THOUSANDS) - f16vec2(1024.0 + float(CACHE_ZERO));
 }
@@ -110,7 +110,7 @@ vec4 scores_of_batch() {
                 uvec2 pairs = uvec2(packFloat2x16(even_codes(words[e])), packFloat2x16(odd_codes(words[e])));
                 c = mul_add(q_words[(2 * i + e) * 16 + gl_SubgroupInvocationID % 16], pairs, c);
             }
-            two = fma(vec2(scales[2 * j][i], scales[2 * j + 1][i]), c.xy + c.zw, two); // in every kernel
+            two = fma(vec2(scales[2 * j][i], scales[2 * j + 1][i]), c.xy + c.zw, two); // written out, so that every kernel rounds alike
         }
         scores[2 * j] = two.x;
         scores[2 * j + 1] = two.y;
@@ -193,7 +193,8 @@ void finish_sums() {
 }
 
 // Goes through the keys of a range. Loads of the first ones are under way (load_first), and the queries are split.
-// new_place, with NEW_KEYS: the place of a key that is in new_words and in no page yet; beyond all places: there is none.
+// new_place, with NEW_KEYS: the place of a key that is in new_words but in no page yet, or a number beyond all places if
+// there is none.
 void attend(uint table_row, uint key_head, uint key, uint end, uint new_place) {
     top = LOWEST;
     sum = 0.0;

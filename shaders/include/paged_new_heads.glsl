@@ -78,7 +78,7 @@ void prepare_heads(uint row, uint key_head, bool stores, bool met) {
         }
         if (slot < D / 2 && job < HEADS + 2) {
             set_head(job, at, pair);
-            if (kind != 0 && stores && !CODES) {
+            if (kind != 0 && stores) {
                 store_pair(kind, key_head, at, pair);
             }
         }

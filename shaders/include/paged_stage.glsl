@@ -18,7 +18,7 @@ shared uint stage[SLOTS * WORDS];
 shared uint new_words[NEW_KEYS ? 2 * PITCH : 1]; // a new key, and its value
 vec4 scales[4]; // of the keys whose scores the lane has, or of their values
 
-// Where a batch begins, in quads. Behind the last key, that is the batch with the last key.
+// Where a batch begins, in quads. For keys beyond the last one, it is the batch of the last one.
 struct Place {
     uint page, key, value;
 };
@@ -57,9 +57,9 @@ void put_quad(uint to, uvec4 v) {
     }
 }
 
-// Puts loaded quads into the stage, and takes their scales from there, or zeros for keys that do not exist: what is in
-// their place may be anything. new_key: the place in the batch of a key that is in no page yet, if less than BATCH;
-// kind: 0 for keys, 1 for values.
+// Puts loaded quads into the stage, and takes their scales from there. kind: 0 for keys, 1 for values. seen: how many
+// keys exist. Those behind them get scales of zero, since anything may be in their place; for keys it is BATCH, since
+// weigh drops their scores. new_key: the place in the batch of a key that is in no page yet, if less than BATCH.
 void put(uvec4 quads[LOADS], uint kind, uint seen, uint new_key) {
     subgroupBarrier(); // what is there has been read
     [[unroll]] for (uint i = 0; i < LOADS; i++) {
