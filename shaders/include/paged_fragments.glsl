@@ -110,7 +110,8 @@ vec4 scores_of_batch() {
                 uvec2 pairs = uvec2(packFloat2x16(even_codes(words[e])), packFloat2x16(odd_codes(words[e])));
                 c = mul_add(q_words[(2 * i + e) * 16 + gl_SubgroupInvocationID % 16], pairs, c);
             }
-            two = fma(vec2(scales[2 * j][i], scales[2 * j + 1][i]), c.xy + c.zw, two); // written out, so that every kernel rounds alike
+            // Written out, so that every kernel rounds alike.
+            two = fma(vec2(scales[2 * j][i], scales[2 * j + 1][i]), c.xy + c.zw, two);
         }
         scores[2 * j] = two.x;
         scores[2 * j + 1] = two.y;
@@ -168,7 +169,7 @@ void add_values(vec4 weights) {
     bool low = (g() / HEADS & 1u) != 0;
     [[unroll]] for (uint n = 0; n < GROUPS; n++) {
         precise vec4 w = weights * vec4(scales[0][n], scales[1][n], scales[2][n], scales[3][n]);
-        vec4 high = uintBitsToFloat(floatBitsToUint(w) & 0xffffe000u); // not the nearest, for fewer operations
+        vec4 high = uintBitsToFloat(floatBitsToUint(w) & 0xffffe000u); // cut off, for fewer operations
         w = low ? w - high : high;
         uvec2 pairs = uvec2(packFloat2x16(f16vec2(w.xy)), packFloat2x16(f16vec2(w.zw)));
         f16vec2 even[4], odd[4];
@@ -193,8 +194,8 @@ void finish_sums() {
 }
 
 // Goes through the keys of a range. Loads of the first ones are under way (load_first), and the queries are split.
-// new_place, with NEW_KEYS: the place of a key that is in new_words but in no page yet, or a number beyond all places if
-// there is none.
+// new_place, with NEW_KEYS: the place of a key that is in new_words but in no page yet, or a number beyond all places
+// if there is none.
 void attend(uint table_row, uint key_head, uint key, uint end, uint new_place) {
     top = LOWEST;
     sum = 0.0;
