@@ -46,4 +46,18 @@ int64_t paged_capacity(const PagedSDPACall &call);
 PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads);
 PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call);
 
+// The operands of paged_sdpa and paged_sdpa_fragments.
+template <typename Bindings>
+Bindings paged_row_bindings(const PagedSDPACall &call, const Array &out, const PagedRanges &ranges) {
+    return {.q = {call.q(), KPX_READ},
+            .k = {call.keys(), KPX_READ},
+            .v = {call.values(), KPX_READ},
+            .table = {call.table(), KPX_READ},
+            .sequences = {call.sequences(), KPX_READ},
+            .lengths = {call.lengths(), KPX_READ},
+            .y = {out, KPX_WRITE},
+            .parts = {ranges.parts, ranges.part_access()},
+            .arrivals = {ranges.arrivals, ranges.arrival_access()}};
+}
+
 } // namespace kpx

@@ -186,16 +186,7 @@ void dispatch_paged_rows(Lowering &lowering, const PagedSDPACall &call, const Ar
                                        .aligned = plan.aligned,
                                        .keys = plan.keys,
                                        .lanes = plan.lanes},
-                      {.q = {call.q(), KPX_READ},
-                       .k = {k, KPX_READ},
-                       .v = {call.values(), KPX_READ},
-                       .table = {call.table(), KPX_READ},
-                       .sequences = {call.sequences(), KPX_READ},
-                       .lengths = {call.lengths(), KPX_READ},
-                       .y = {out, KPX_WRITE},
-                       .parts = {plan.parts, plan.part_access()},
-                       .arrivals = {plan.arrivals, plan.arrival_access()}},
-                      p, grid);
+                      paged_row_bindings<spec::paged_sdpa::Bindings>(call, out, plan), p, grid);
 }
 
 } // namespace

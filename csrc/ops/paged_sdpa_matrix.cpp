@@ -166,16 +166,7 @@ void dispatch_paged_fragments(Lowering &lowering, const PagedSDPACall &call, con
                                                  .page = p.page,
                                                  .keys = plan.keys,
                                                  .lanes = 32},
-                      {.q = {call.q(), KPX_READ},
-                       .k = {call.keys(), KPX_READ},
-                       .v = {call.values(), KPX_READ},
-                       .table = {call.table(), KPX_READ},
-                       .sequences = {call.sequences(), KPX_READ},
-                       .lengths = {call.lengths(), KPX_READ},
-                       .y = {out, KPX_WRITE},
-                       .parts = {plan.parts, plan.part_access()},
-                       .arrivals = {plan.arrivals, plan.arrival_access()}},
-                      p, grid);
+                      paged_row_bindings<spec::paged_sdpa_fragments::Bindings>(call, out, plan), p, grid);
 }
 
 } // namespace kpx
