@@ -55,7 +55,9 @@ type Block[T kompute.Float] struct {
 func (m *Model[T]) Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], layers nn.Layers[T]) *kompute.Tensor[T] {
 	x := m.Embedding.Forward(s, tokens)
 	for i := range m.Blocks {
-		x = m.Blocks[i].Forward(s, x, layers.Layer(i))
+		next := m.Blocks[i].Forward(s, x, layers.Layer(i))
+		_ = x.Close() // its memory is free for the layers to come
+		x = next
 	}
 	return x
 }
@@ -72,8 +74,10 @@ func (m *Model[T]) Logits(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute
 
 // Forward is x + Attention(norm(x)), then x + MLP(norm(x)): [1, T, H] to [1, T, H].
 func (b *Block[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv nn.KV[T]) *kompute.Tensor[T] {
+	sc := s.Scope()
+	defer sc.Close()
 	x = ops.Add(s, x, b.Attention.Forward(s, b.AttentionNorm.Forward(s, x), kv))
-	return ops.Add(s, x, b.MLP.Forward(s, b.MLPNorm.Forward(s, x)))
+	return kompute.Keep(sc, ops.Add(s, x, b.MLP.Forward(s, b.MLPNorm.Forward(s, x))))
 }
 
 // New builds the network from the names that Qwen3 checkpoints use.
