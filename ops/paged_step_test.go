@@ -22,9 +22,16 @@ type pagedRows struct {
 	meet                      bool // the first two are of one sequence instead
 	unused                    int  // columns of the table
 	infinite                  bool // the first element of the first value head of the first one
+	whole                     bool // each sequence is in one page, which is divided into more ranges
 }
 
-const pagedRowsTokens, pagedRowsPages = 16, 20 // of a page; of a sequence
+// pages returns how many tokens a page has, and a sequence pages.
+func (p pagedRows) pages() (tokens, pages int) {
+	if p.whole {
+		return 320, 1
+	}
+	return 16, 20
+}
 
 // first returns the first rows of x.
 func first[E kompute.Element](l *layer[float32], x *kompute.Tensor[E], rows int) *kompute.Tensor[E] {
@@ -45,8 +52,9 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 		v = keep(l, kompute.New[float32])(data, 3, p.kvHeads, p.d)
 	}
 	gains := []*kompute.Tensor[float32]{l.floats(p.d), l.floats(p.d)}
-	keyPages := randomPages[C](l, 3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
-	valuePages := randomPages[C](l, 3*pagedRowsPages, p.kvHeads, pagedRowsTokens, p.d)
+	tokens, pages := p.pages()
+	keyPages := randomPages[C](l, 3*pages, p.kvHeads, tokens, p.d)
+	valuePages := randomPages[C](l, 3*pages, p.kvHeads, tokens, p.d)
 	var at [4][]int32 // positions, lengths, slots, sequences
 	var table []int32
 	for r := range 3 {
@@ -54,11 +62,11 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 		if p.meet && r == 1 {
 			sequence = 0
 		}
-		page := int32(3*((length-1)/pagedRowsTokens) + r)
-		for i, n := range []int32{int32(length - 1), int32(length), page*pagedRowsTokens + int32(length-1)%pagedRowsTokens, sequence} {
+		place := (3*((length-1)/tokens)+r)*tokens + (length-1)%tokens
+		for i, n := range []int32{int32(length - 1), int32(length), int32(place), sequence} {
 			at[i] = append(at[i], n)
 		}
-		for i := range int32(pagedRowsPages) {
+		for i := range int32(pages) {
 			table = append(table, 3*i+int32(r))
 		}
 		table = append(table, make([]int32, p.unused)...)
@@ -67,7 +75,7 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 		return keep(l, kompute.New[int32])(data, shape...)
 	}
 	positions, lengths, slots, sequences := ints(at[0], 3), ints(at[1], 3), ints(at[2], 3), ints(at[3], 3)
-	tables := ints(table, 3, pagedRowsPages+p.unused)
+	tables := ints(table, 3, pages+p.unused)
 	q, k, v = first(l, q, rows), first(l, k, rows), first(l, v, rows)
 	positions, lengths, slots, sequences = first(l, positions, rows), first(l, lengths, rows), first(l, slots, rows), first(l, sequences, rows)
 	s, err := dev.NewStream()
@@ -122,12 +130,14 @@ func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 		{heads: 4, kvHeads: 2, d: 64, length: 33},
 		{heads: 2, kvHeads: 2, d: 128, length: 40},
 		{heads: 3, kvHeads: 1, d: 96, length: 300},
+		{heads: 4, kvHeads: 2, d: 64, length: 310, whole: true},
 	}
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
 		for _, p := range testmodel.Some(dev, cases...) {
 			p.aloneAsAmongOthers(t, dev)
 		}
 		aloneAsAmongOthers[float32](t, cases[3], dev)
+		aloneAsAmongOthers[kompute.BFloat16](t, cases[len(cases)-1], dev)
 	})
 	// Without operations of subgroups, and without elements of 16 bits.
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
@@ -226,14 +236,17 @@ func aloneAsAmongOthers[C ops.PageElement](t *testing.T, p pagedRows, dev *kompu
 		others, keys, values, passes := attend[C](t, p, dev, 3, false)
 		require.True(t, passes["paged_heads"] && !passes["paged_step"], passes)
 		require.Equal(t, others[:len(alone)], alone)
-		p.unused = 100 // a larger table makes no difference
+		if !p.whole {
+			p.unused = 100 // a larger table makes no difference
+		}
 		apart, apartKeys, apartValues, passes := attend[C](t, p, dev, 3, true)
 		requireStep(t, dev, codes, passes)
 		require.Equal(t, others, apart)
 		require.Equal(t, keys, apartKeys)
 		require.Equal(t, values, apartValues)
 		// The pages of the first sequence: every third one.
-		size := len(keys) / (3 * pagedRowsPages)
+		_, pages := p.pages()
+		size := len(keys) / (3 * pages)
 		for i := 0; i < len(keys); i += 3 * size {
 			require.Equal(t, keys[i:i+size], aloneKeys[i:i+size])
 			require.Equal(t, values[i:i+size], aloneValues[i:i+size])

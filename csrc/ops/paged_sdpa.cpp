@@ -20,7 +20,9 @@ constexpr uint32_t kManySlots = 16;       // with 8-bit or float16 keys,
 constexpr int64_t kFewGroups = 8;         // where a range of a row's keys has at most that many workgroups,
 constexpr uint32_t kManyBytes = 48 << 10; // with that much shared memory
 constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
-constexpr int64_t kKeysPerSplit = 256;    // of a range, at least: fewer would not pay for combining
+constexpr int64_t kKeysPerSplit = 256;    // of a range, at least, where many rows keep the device busy,
+constexpr int64_t kKeysAlone = 64;        // and where one sequence has it for itself,
+constexpr uint32_t kHeadsAlone = 2;       // with up to that many heads to combine
 constexpr int64_t kMostSplits = 16;       // MOST_SPLITS of paged_ranges.glsl
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
@@ -56,14 +58,20 @@ uint32_t slots_of(const DeviceTraits &device, const PagedSDPACall &call, const P
     return slots;
 }
 
-// The largest number of workgroups that share the keys of a row. It depends only on the capacity, since the lengths
-// are known only to the device, and so that a row's sums do not depend on how many rows there are.
-int64_t most_splits(const DeviceTraits &device, int64_t capacity) {
+// The fewest keys of a range for workgroups of that many query heads. A session has its whole sequence in one page; an
+// engine, in whose steps many rows may be, has several unless all its sequences fit in one.
+int64_t keys_per_split(const PagedSDPACall &call, uint32_t heads) {
+    return call.table().dim(1) == 1 && heads <= kHeadsAlone ? kKeysAlone : kKeysPerSplit;
+}
+
+// The largest number of workgroups that share the keys of a row. It depends only on the shapes of pages and table,
+// since the lengths are known only to the device, and so that a row's sums do not depend on how many rows there are.
+int64_t most_splits(const DeviceTraits &device, int64_t capacity, int64_t keys) {
     const int64_t needed = capacity / (1 << 20) + 1; // keeps loops short
     if (device.is_cpu && !device.as_gpu) {
         return std::min(kMostSplits, needed);
     }
-    return std::min(kMostSplits, std::max(needed, (capacity + kKeysPerSplit - 1) / kKeysPerSplit));
+    return std::min(kMostSplits, std::max(needed, (capacity + keys - 1) / keys));
 }
 
 } // namespace
@@ -96,10 +104,11 @@ int64_t paged_capacity(const PagedSDPACall &call) {
 
 PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads) {
     const int64_t outputs = call.q().dim(0) * call.q().dim(1), dv = call.out().dim(2);
+    const int64_t keys = keys_per_split(call, heads);
     PagedRanges ranges{};
-    ranges.splits = uint32_t(most_splits(lowering.device(), paged_capacity(call)));
+    ranges.splits = uint32_t(most_splits(lowering.device(), paged_capacity(call), keys));
     const bool split = ranges.splits > 1;
-    ranges.keys = split ? uint32_t(kKeysPerSplit) : INT32_MAX;
+    ranges.keys = split ? uint32_t(keys) : INT32_MAX;
     ranges.parts =
         split ? lowering.scratch(DT_FLOAT32, {outputs, ranges.splits, dv + 2}) : call.keys(); // otherwise not used
     ranges.arrivals = split ? lowering.counters(outputs / heads * divide_up(dv, kValuesChunk)) : call.keys();

@@ -1,4 +1,4 @@
-// Which kernels attention over pages of 8-bit codes takes, and how it is launched.
+// Which kernels attention over pages of 8-bit codes takes, and how it and its ranges are launched.
 #include "ops/gen_ops.hpp"
 #include "recorded_lowering.hpp"
 #include "test.hpp"
@@ -65,6 +65,18 @@ TEST(pages_of_codes_take_matrices_made_in_registers) {
         CHECK(attention(lowering, {.heads = heads}).spec[4] == heads / 8);
     }
     CHECK(step({.rows = 2, .pages_of_sequence = 4}) == kpx::spec::paged_step_fragments::kKernel);
+}
+
+TEST(a_session_has_shorter_ranges_of_keys) {
+    RecordedLowering lowering;
+    const RecordedDispatch session = attention(lowering, {.heads = 16, .page = 1024, .pages_of_sequence = 1});
+    CHECK(session.spec[6] == 64 && session.grid.z == 16);
+    const RecordedDispatch engine = attention(lowering, {.heads = 16, .page = 64, .pages_of_sequence = 16});
+    CHECK(engine.spec[6] == 256 && engine.grid.z == 4);
+    // Four heads to a workgroup take longer to combine.
+    const RecordedDispatch wide = attention(lowering, {.heads = 32, .page = 1024, .pages_of_sequence = 1});
+    CHECK(wide.spec[6] == 256 && wide.grid.z == 4);
+    CHECK(attention(lowering, {.heads = 16, .page = 48, .pages_of_sequence = 1}).grid.z == 1);
 }
 
 TEST(other_pages_of_codes_do_not) {

@@ -88,13 +88,14 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 // visiblePages returns how many pages of each sequence a step sees: as many as hold 256,
 // 1,024, 4,096, … tokens, or the whole context. Attention over pages has workgroups for
 // all tokens that a row could see, which take time even if it does not see them. A row's
-// sums do not depend on it.
+// sums do not depend on it, provided that it is more than one unless all contexts fit in
+// one: attention divides a sequence in one page differently.
 func (t *stepper) visiblePages(f *pendingStep) int {
 	most := 0
 	for i := range f.pieces {
 		most = max(most, len(f.pieces[i].pages))
 	}
-	n := t.config.pagesFor(256)
+	n := max(t.config.pagesFor(256), 2)
 	for n < most {
 		n *= 4
 	}

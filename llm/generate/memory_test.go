@@ -50,6 +50,25 @@ func TestPromptInLittleMemory(t *testing.T) {
 	})
 }
 
+// A layer's results are freed with it, so a prompt takes hardly more memory in a model of many layers.
+func TestPromptOfManyLayers(t *testing.T) {
+	f := openDemo(t)
+	prompt := longPrompt(t, f, 200)
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		m, err := f.Load(t.Context(), d, model.Options{})
+		require.NoError(t, err)
+		s, err := NewSession(m, f.Tokenizer, 256)
+		require.NoError(t, err)
+		before := d.Stats()
+		_, err = s.Generate(t.Context(), prompt, Options{MaxTokens: 1})
+		require.NoError(t, err)
+		layer := 4 * int64(len(prompt)) * (8*256 + 4*512 + 4*768) // what one has, roughly
+		require.Less(t, d.Stats().PeakBytes-before.LiveBytes, 2*layer)
+		require.NoError(t, s.Close())
+		require.NoError(t, m.Close())
+	})
+}
+
 // failingOnce is a model whose first pass fails.
 type failingOnce struct {
 	model.Model

@@ -128,6 +128,22 @@ func pagedCodesCases() []Case {
 	return cases
 }
 
+// pagedWholeCases are those of sequences in one page each, which have shorter ranges of keys: one up to 128 or 256 keys,
+// and up to 16.
+func pagedWholeCases() []Case {
+	var cases []Case
+	r := newSource(90)
+	for _, cache := range cacheTypes {
+		c := pagedCase(r, array.Float32, cache, pagedShape{6, 4, 2, 64, 3, 1040, 3, 1})
+		c.Name += "/whole"
+		c.In["table"] = dense(array.Int32, []float64{2, 0, 1}, 3, 1)
+		c.In["sequences"] = dense(array.Int32, []float64{0, 1, 2, 0, 1, 2}, 6)
+		c.In["lengths"] = dense(array.Int32, []float64{1040, 257, 128, 129, 700, 65}, 6)
+		cases = append(cases, c)
+	}
+	return cases
+}
+
 func pagedSDPACases() []Case {
 	var cases []Case
 	for _, dtype := range floatTypes {
@@ -151,6 +167,7 @@ func pagedSDPACases() []Case {
 	many.In["lengths"] = dense(array.Int32, []float64{1050, 511, 512, 1023}, 4)
 	longCodes := pagedCase(r, array.Float32, array.Uint8, pagedShape{3, 4, 2, 64, 20, 64, 2, 80})
 	longCodes.In["lengths"] = long.In["lengths"]
+	cases = append(cases, pagedWholeCases()...)
 	byTokens := pagedCase(r, array.Float32, array.Uint8, pagedShape{4, 4, 2, 20, 6, 7, 3, 3})
 	byTokens.Name += "/layouts"
 	byTokens.In["keys"], byTokens.In["values"] = byToken(byTokens.In["keys"]), byToken(byTokens.In["values"])

@@ -122,8 +122,11 @@ void combine(uint first_row, uint dv_first, uint splits) {
     }
 }
 
-// The number of ranges of a row of that many keys.
-uint splits_of(uint length) { return clamp((length + KEYS - 1) / KEYS, 1, gl_NumWorkGroups.z); }
+// The number of ranges of a row of that many keys. A workgroup takes two batches of each slot faster than several
+// workgroups can combine their results.
+uint splits_of(uint length) {
+    return length <= 2 * SLOTS * BATCH ? 1 : clamp((length + KEYS - 1) / KEYS, 1, gl_NumWorkGroups.z);
+}
 
 // How many keys each of them has; the last one may have fewer.
 uint keys_of_split(uint length, uint splits) {
