@@ -52,7 +52,8 @@ type PagedSDPAParams struct {
 //
 // Scores and sums are float32 for every T and C. The result of a row depends, to
 // the last bit, on its query, its keys, and the shapes of Table and keys, not on
-// the other rows, nor on which pages its keys lie in. Where there are more than 64
+// the other rows, nor on which pages its keys lie in. But where Table has one column, a
+// row alone may have other last bits than one of several. Where there are more than 64
 // rows, and at least two for each row of Table, its last bits may be others than with
 // fewer rows, and they may also depend on values of keys that it does not see, if those
 // are among the 32 keys next to the last one that it sees and reach 2⁹, or differ from

@@ -21,15 +21,15 @@ uint32_t paged_heads_flags(const PagedHeadsCall &s);
 
 // The ranges of a row's keys that workgroups share, and what they need to put their results together.
 struct PagedRanges {
-    uint32_t keys; // of a range, at least
+    uint32_t keys; // for which a row has a range
     uint32_t splits;
     Array parts, arrivals; // if there are several ranges
     kpx_access part_access() const { return splits > 1 ? KPX_WRITE : KPX_READ; }
     kpx_access arrival_access() const { return splits > 1 ? KPX_READ_WRITE : KPX_READ; }
 };
 
-// How a row's keys are divided. It depends only on shapes and the device, so that a row's sums do not depend on how
-// many rows there are, or on whether paged_sdpa or paged_step adds them up.
+// How a row's keys are divided. It depends only on shapes and the device, and not on how many rows there are (but for a
+// row of a session), nor on whether paged_sdpa or paged_step adds them up. So a row's sums do not, either.
 struct PagedPlan : PagedRanges {
     uint32_t lanes, slots; // of a workgroup
     uint32_t k_quads, v_quads;

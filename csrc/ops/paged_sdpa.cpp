@@ -20,8 +20,8 @@ constexpr uint32_t kManySlots = 16;       // with 8-bit or float16 keys,
 constexpr int64_t kFewGroups = 8;         // where a range of a row's keys has at most that many workgroups,
 constexpr uint32_t kManyBytes = 48 << 10; // with that much shared memory
 constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
-constexpr int64_t kKeysPerSplit = 256;    // of a range, at least, where many rows keep the device busy,
-constexpr int64_t kKeysAlone = 64;        // and where one sequence has it for itself,
+constexpr int64_t kKeysPerSplit = 256;    // for which a row has a range: more ranges would not pay for combining
+constexpr int64_t kKeysAlone = 64;        // the same for a row that has the device for itself,
 constexpr uint32_t kHeadsAlone = 2;       // with up to that many heads to combine
 constexpr int64_t kMostSplits = 16;       // MOST_SPLITS of paged_ranges.glsl
 
@@ -58,14 +58,15 @@ uint32_t slots_of(const DeviceTraits &device, const PagedSDPACall &call, const P
     return slots;
 }
 
-// The fewest keys of a range for workgroups of that many query heads. A session has its whole sequence in one page; an
-// engine, in whose steps many rows may be, has several unless all its sequences fit in one.
+// The keys for which a row has a range, up to kMostSplits, in workgroups of that many query heads. A session has its
+// sequence in one page, and the row of its new token is alone on the device.
 int64_t keys_per_split(const PagedSDPACall &call, uint32_t heads) {
-    return call.table().dim(1) == 1 && heads <= kHeadsAlone ? kKeysAlone : kKeysPerSplit;
+    const bool alone = call.q().dim(0) == 1 && call.table().dim(1) == 1;
+    return alone && heads <= kHeadsAlone ? kKeysAlone : kKeysPerSplit;
 }
 
-// The largest number of workgroups that share the keys of a row. It depends only on the shapes of pages and table,
-// since the lengths are known only to the device, and so that a row's sums do not depend on how many rows there are.
+// The largest number of workgroups that share the keys of a row, each of which has a range. It depends on the capacity,
+// since the lengths are known only to the device, but not on the number of rows, so that a row's sums do not.
 int64_t most_splits(const DeviceTraits &device, int64_t capacity, int64_t keys) {
     const int64_t needed = capacity / (1 << 20) + 1; // keeps loops short
     if (device.is_cpu && !device.as_gpu) {

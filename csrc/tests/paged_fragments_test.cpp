@@ -67,16 +67,28 @@ TEST(pages_of_codes_take_matrices_made_in_registers) {
     CHECK(step({.rows = 2, .pages_of_sequence = 4}) == kpx::spec::paged_step_fragments::kKernel);
 }
 
-TEST(a_session_has_shorter_ranges_of_keys) {
+TEST(a_row_of_a_session_has_more_ranges_of_keys) {
     RecordedLowering lowering;
-    const RecordedDispatch session = attention(lowering, {.heads = 16, .page = 1024, .pages_of_sequence = 1});
-    CHECK(session.spec[6] == 64 && session.grid.z == 16);
-    const RecordedDispatch engine = attention(lowering, {.heads = 16, .page = 64, .pages_of_sequence = 16});
-    CHECK(engine.spec[6] == 256 && engine.grid.z == 4);
+    const auto keys = [&](const RecordedDispatch &d) {
+        return d.kernel == std::string(kpx::spec::paged_sdpa::kKernel) ? d.spec[12] : d.spec[6];
+    };
+    for (const uint32_t dtype : {DT_UINT8, DT_BFLOAT16, DT_FLOAT32}) {
+        const Shape session{.heads = 16, .page = 1024, .pages_of_sequence = 1};
+        const RecordedDispatch one = attention(lowering, session, dtype);
+        CHECK(keys(one) == 64 && one.grid.z == 16);
+        Shape other = session;
+        other.page = 48; // one range
+        CHECK(attention(lowering, other, dtype).grid.z == 1);
+        other.page = 64, other.pages_of_sequence = 16; // an engine
+        const RecordedDispatch engine = attention(lowering, other, dtype);
+        CHECK(keys(engine) == 256 && engine.grid.z == 4);
+        other = session, other.rows = 3; // a prompt
+        const RecordedDispatch prompt = attention(lowering, other, dtype);
+        CHECK(keys(prompt) == 256 && prompt.grid.z == 4);
+    }
     // Four heads to a workgroup take longer to combine.
     const RecordedDispatch wide = attention(lowering, {.heads = 32, .page = 1024, .pages_of_sequence = 1});
-    CHECK(wide.spec[6] == 256 && wide.grid.z == 4);
-    CHECK(attention(lowering, {.heads = 16, .page = 48, .pages_of_sequence = 1}).grid.z == 1);
+    CHECK(keys(wide) == 256 && wide.grid.z == 4);
 }
 
 TEST(other_pages_of_codes_do_not) {

@@ -38,7 +38,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	err := errors.Join(errs[:]...)
 	// The largest steps replace smaller ones for which there is no memory.
 	for slot := 0; slot < maxInFlight && err == nil; slot++ {
-		_, err = t.captured(size{rows: c.ChunkTokens + c.Sequences, chosen: c.Sequences, pages: c.pagesFor(c.Context), mode: withLogits, states: true, slot: slot})
+		_, err = t.captured(size{rows: c.ChunkTokens + c.Sequences, chosen: c.Sequences, pages: t.mostPages(), mode: withLogits, states: true, slot: slot})
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -85,11 +85,11 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 	return z
 }
 
-// visiblePages returns how many pages of each sequence a step sees: as many as hold 256,
-// 1,024, 4,096, … tokens, or the whole context. Attention over pages has workgroups for
-// all tokens that a row could see, which take time even if it does not see them. A row's
-// sums do not depend on it, provided that it is more than one unless all contexts fit in
-// one: attention divides a sequence in one page differently.
+// visiblePages returns how many pages of each sequence a step sees: as many as hold 256
+// tokens, or two, or 4, 16, … times as many, or the whole context. Attention over pages
+// has workgroups for all tokens that a row could see, which take time even if it does not
+// see them. A row's sums do not depend on this number, provided that it is more than one:
+// see [ops.PagedSDPA].
 func (t *stepper) visiblePages(f *pendingStep) int {
 	most := 0
 	for i := range f.pieces {
@@ -99,8 +99,11 @@ func (t *stepper) visiblePages(f *pendingStep) int {
 	for n < most {
 		n *= 4
 	}
-	return min(n, t.config.pagesFor(t.config.Context))
+	return min(n, t.mostPages())
 }
+
+// mostPages is how many pages of a sequence a step can see.
+func (t *stepper) mostPages() int { return max(t.config.pagesFor(t.config.Context), 2) }
 
 // proportionalRows is how many rows a step must have to take about twice as long with
 // twice as many.

@@ -38,10 +38,8 @@ func TestPagesOfAStep(t *testing.T) {
 		f.pieces[1].count = 2
 		require.False(t, s.sizeFor(f).apart)
 	}
-	// More than one column as long as a context may have more than one page.
+	// More than one, since attention to a single page of a row alone is divided in another way.
 	f := &pendingStep{rows: 1, chosen: 1, pieces: []piece{{sequence: &sequence{pages: make([]*page, 1)}, count: 1}}}
-	s.config.PageTokens = 1024
+	s.config.PageTokens = 6400
 	require.Equal(t, 2, s.sizeFor(f).pages)
-	s.config.Context = 1024
-	require.Equal(t, 1, s.sizeFor(f).pages)
 }

@@ -11,12 +11,25 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
+// openAgain opens the device once more, with statistics of its own. The caller closes it.
+func openAgain(t *testing.T, d *kompute.Device, opts ...kompute.Option) *kompute.Device {
+	t.Helper()
+	info := d.Info()
+	spec := "cpu"
+	if info.Backend != "cpu" {
+		spec = fmt.Sprintf("%s:%d", info.Backend, info.Index)
+	}
+	again, err := kompute.Open(spec, opts...)
+	require.NoError(t, err)
+	return again
+}
+
 // A prompt for which there is no memory at once is read in smaller pieces, and followed by the same tokens.
 func TestPromptInLittleMemory(t *testing.T) {
 	f := openDemo(t)
 	prompt := longPrompt(t, f, 60)
-	// answer returns the tokens, and how many bytes were taken before and at most.
-	answer := func(d *kompute.Device) (ids []int, before, peak int64) {
+	// answer returns the tokens, how many bytes were taken before and at most, and the size of pieces if that was reduced.
+	answer := func(d *kompute.Device) (ids []int, before, peak int64, limit int) {
 		m, err := f.Load(t.Context(), d, model.Options{})
 		require.NoError(t, err)
 		s, err := NewSession(m, f.Tokenizer, 100)
@@ -30,21 +43,16 @@ func TestPromptInLittleMemory(t *testing.T) {
 		}
 		require.NoError(t, s.Close())
 		require.NoError(t, m.Close())
-		return ids, before, d.Stats().PeakBytes
+		return ids, before, d.Stats().PeakBytes, s.pieceLimit
 	}
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
-		info := d.Info()
-		spec := "cpu"
-		if info.Backend != "cpu" {
-			spec = fmt.Sprintf("%s:%d", info.Backend, info.Index)
-		}
-		ample, err := kompute.Open(spec)
-		require.NoError(t, err)
-		want, before, peak := answer(ample)
+		ample := openAgain(t, d)
+		want, before, peak, limit := answer(ample)
+		require.Zero(t, limit)
 		require.NoError(t, ample.Close())
-		little, err := kompute.Open(spec, kompute.WithMemoryBudget(before+(peak-before)*2/5))
-		require.NoError(t, err)
-		got, _, _ := answer(little)
+		little := openAgain(t, d, kompute.WithMemoryBudget(before+(peak-before)*2/5))
+		got, _, _, limit := answer(little)
+		require.Positive(t, limit)
 		require.Equal(t, want, got)
 		require.NoError(t, little.Close())
 	})
@@ -54,7 +62,8 @@ func TestPromptInLittleMemory(t *testing.T) {
 func TestPromptOfManyLayers(t *testing.T) {
 	f := openDemo(t)
 	prompt := longPrompt(t, f, 200)
-	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+	testmodel.EachDevice(t, func(t *testing.T, shared *kompute.Device) {
+		d := openAgain(t, shared)
 		m, err := f.Load(t.Context(), d, model.Options{})
 		require.NoError(t, err)
 		s, err := NewSession(m, f.Tokenizer, 256)
@@ -66,6 +75,7 @@ func TestPromptOfManyLayers(t *testing.T) {
 		require.Less(t, d.Stats().PeakBytes-before.LiveBytes, 2*layer)
 		require.NoError(t, s.Close())
 		require.NoError(t, m.Close())
+		require.NoError(t, d.Close())
 	})
 }
 

@@ -1,6 +1,7 @@
 package optest
 
 import (
+	"fmt"
 	"math"
 
 	"pgregory.net/rapid"
@@ -128,18 +129,24 @@ func pagedCodesCases() []Case {
 	return cases
 }
 
-// pagedWholeCases are those of sequences in one page each, which have shorter ranges of keys: one up to 128 or 256 keys,
-// and up to 16.
+// pagedWholeCases are those of sequences in one page each, where a row alone has more ranges of keys: one up to 128 or
+// 256 keys, and beyond that up to 16.
 func pagedWholeCases() []Case {
 	var cases []Case
-	r := newSource(90)
+	r := newSource(91)
 	for _, cache := range cacheTypes {
-		c := pagedCase(r, array.Float32, cache, pagedShape{6, 4, 2, 64, 3, 1040, 3, 1})
-		c.Name += "/whole"
-		c.In["table"] = dense(array.Int32, []float64{2, 0, 1}, 3, 1)
-		c.In["sequences"] = dense(array.Int32, []float64{0, 1, 2, 0, 1, 2}, 6)
-		c.In["lengths"] = dense(array.Int32, []float64{1040, 257, 128, 129, 700, 65}, 6)
-		cases = append(cases, c)
+		rows := pagedCase(r, array.Float32, cache, pagedShape{6, 4, 2, 64, 3, 1040, 3, 1})
+		rows.In["table"] = dense(array.Int32, []float64{2, 0, 1}, 3, 1)
+		rows.In["sequences"] = dense(array.Int32, []float64{0, 1, 2, 0, 1, 2}, 6)
+		rows.In["lengths"] = dense(array.Int32, []float64{1040, 257, 128, 129, 700, 65}, 6)
+		cases = append(cases, rows)
+		for _, length := range []float64{1040, 257, 129} {
+			row := pagedCase(r, array.Float32, cache, pagedShape{1, 4, 2, 64, 1, 1040, 1, 1})
+			row.Name += fmt.Sprintf("/%v keys", length)
+			row.In["table"], row.In["sequences"] = dense(array.Int32, []float64{0}, 1, 1), dense(array.Int32, []float64{0}, 1)
+			row.In["lengths"] = dense(array.Int32, []float64{length}, 1)
+			cases = append(cases, row)
+		}
 	}
 	return cases
 }

@@ -29,7 +29,7 @@
 layout(constant_id = KEY_SPEC) const uint GROUPS = 4;     // of CACHE_GROUP elements of a head: 2 or 4
 layout(constant_id = KEY_SPEC + 1) const uint HEADS = 4;  // 1, 2 or 4
 layout(constant_id = KEY_SPEC + 2) const uint PAGE = 64;  // tokens
-layout(constant_id = KEY_SPEC + 3) const uint KEYS = 256; // of a range, at least
+layout(constant_id = KEY_SPEC + 3) const uint KEYS = 256; // for which a row has a range
 
 const uint BATCH = 16; // keys, which are in one page
 const uint STORED = HEADS;

@@ -1,7 +1,7 @@
 // Ranges of a row's keys, and how the results of the workgroups that have them are combined: each slot of lanes has a
 // running maximum and sum of its own for up to HEADS query heads of one key head, which are merged at the end of a
-// range. The number of ranges of a row depends on how many keys it sees: each has KEYS or more. Of several workgroups,
-// the last to finish combines their results.
+// range. A row has a range for every KEYS keys that it sees, up to MOST_SPLITS. Of several workgroups, the last to
+// finish combines their results.
 //
 // Before the include: the constants SLOT_SPEC, HEADS, STORED (how many heads are stored together; divides HEADS),
 // DV_CHUNK (elements of an output row in one workgroup), BATCH (a range begins at a multiple of it) and KEYS; the push
