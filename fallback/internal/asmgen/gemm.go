@@ -18,6 +18,7 @@ func gemmFamily() {
 		}
 	}
 	transposePanel512()
+	transposePanel512By8()
 	transposePanel2()
 	expandPanels()
 }
@@ -145,6 +146,34 @@ func transposePanel512() {
 	ADDQ(U32(16*128), dst)
 	SUBQ(U8(16), k)
 	JNZ(LabelRef("loop"))
+	VZEROUPPER()
+	RET()
+}
+
+// transposePanel512By8 writes 8 columns of a panel from rows, 16 at a time.
+func transposePanel512By8() {
+	text("sets 8 rows of 32 numbers, of which it writes 16, to columns of 16 rows of src, ld floats apart.",
+		"transposePanel8AVX512")("(dst *float32, src *float32, ld int)")
+	dst := arg("dst")
+	src, _ := byThrees(arg("src"), scaled("ld"), 16)
+	r := make([]reg.VecVirtual, 8)
+	for i := range r {
+		row, z := i%4+i/4*8, ZMM() // with the row 4 behind it
+		VMOVUPS(src(row, 0), z.AsY())
+		VINSERTF64X4(U8(1), src(row+4, 0), z, z)
+		r[i] = z
+	}
+	// In each 128 bits, columns of four rows; then those of all rows.
+	for i := 0; i < 8; i += 4 {
+		transpose4(r[i:i+4], func() reg.VecVirtual { return ZMM() })
+	}
+	for column := range 4 {
+		for block, lanes := range []uint8{0x88, 0xdd} {
+			out := ZMM()
+			VSHUFF32X4(U8(lanes), r[4+column], r[column], out)
+			VMOVUPS(out, Mem{Base: dst, Disp: (4*block + column) * 128})
+		}
+	}
 	VZEROUPPER()
 	RET()
 }

@@ -1504,6 +1504,74 @@ loop:
 	VZEROUPPER
 	RET
 
+// func transposePanel8AVX512(dst *float32, src *float32, ld int)
+// Requires: AVX, AVX512F
+TEXT ·transposePanel8AVX512(SB), NOSPLIT, $0-24
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         ld+16(FP), DX
+	SHLQ         $0x02, DX
+	LEAQ         (CX)(DX*2), BX
+	ADDQ         DX, BX
+	LEAQ         (BX)(DX*2), SI
+	ADDQ         DX, SI
+	LEAQ         (SI)(DX*2), DI
+	ADDQ         DX, DI
+	LEAQ         (DI)(DX*2), R8
+	ADDQ         DX, R8
+	LEAQ         (R8)(DX*2), R9
+	ADDQ         DX, R9
+	VMOVUPS      (CX), Y0
+	VINSERTF64X4 $0x01, (BX)(DX*1), Z0, Z0
+	VMOVUPS      (CX)(DX*1), Y1
+	VINSERTF64X4 $0x01, (BX)(DX*2), Z1, Z1
+	VMOVUPS      (CX)(DX*2), Y2
+	VINSERTF64X4 $0x01, (SI), Z2, Z2
+	VMOVUPS      (BX), Y3
+	VINSERTF64X4 $0x01, (SI)(DX*1), Z3, Z3
+	VMOVUPS      (SI)(DX*2), Y4
+	VINSERTF64X4 $0x01, (R8), Z4, Z4
+	VMOVUPS      (DI), Y5
+	VINSERTF64X4 $0x01, (R8)(DX*1), Z5, Z5
+	VMOVUPS      (DI)(DX*1), Y6
+	VINSERTF64X4 $0x01, (R8)(DX*2), Z6, Z6
+	VMOVUPS      (DI)(DX*2), Y7
+	VINSERTF64X4 $0x01, (R9), Z7, Z7
+	VUNPCKLPS    Z1, Z0, Z8
+	VUNPCKLPS    Z3, Z2, Z9
+	VUNPCKHPS    Z1, Z0, Z10
+	VUNPCKHPS    Z3, Z2, Z3
+	VUNPCKLPD    Z9, Z8, Z0
+	VUNPCKHPD    Z9, Z8, Z1
+	VUNPCKLPD    Z3, Z10, Z2
+	VUNPCKHPD    Z3, Z10, Z3
+	VUNPCKLPS    Z5, Z4, Z8
+	VUNPCKLPS    Z7, Z6, Z9
+	VUNPCKHPS    Z5, Z4, Z10
+	VUNPCKHPS    Z7, Z6, Z7
+	VUNPCKLPD    Z9, Z8, Z4
+	VUNPCKHPD    Z9, Z8, Z5
+	VUNPCKLPD    Z7, Z10, Z6
+	VUNPCKHPD    Z7, Z10, Z7
+	VSHUFF32X4   $0x88, Z4, Z0, Z8
+	VMOVUPS      Z8, (AX)
+	VSHUFF32X4   $0xdd, Z4, Z0, Z0
+	VMOVUPS      Z0, 512(AX)
+	VSHUFF32X4   $0x88, Z5, Z1, Z0
+	VMOVUPS      Z0, 128(AX)
+	VSHUFF32X4   $0xdd, Z5, Z1, Z0
+	VMOVUPS      Z0, 640(AX)
+	VSHUFF32X4   $0x88, Z6, Z2, Z0
+	VMOVUPS      Z0, 256(AX)
+	VSHUFF32X4   $0xdd, Z6, Z2, Z0
+	VMOVUPS      Z0, 768(AX)
+	VSHUFF32X4   $0x88, Z7, Z3, Z0
+	VMOVUPS      Z0, 384(AX)
+	VSHUFF32X4   $0xdd, Z7, Z3, Z0
+	VMOVUPS      Z0, 896(AX)
+	VZEROUPPER
+	RET
+
 // func transposePanelAVX2(dst *float32, src *float32, ld int, k int)
 // Requires: AVX
 TEXT ·transposePanelAVX2(SB), NOSPLIT, $0-32

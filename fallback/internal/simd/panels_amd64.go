@@ -19,16 +19,25 @@ func panelKernels() []panelKernel {
 
 // transposePanelVector transposes the first rows and, of these, the first columns.
 func transposePanelVector(panel, src []float32, ld, n, k int) (rows, columns int) {
-	kernel, size := transposePanelAVX2, 8
-	if active >= AVX512 {
-		kernel, size = transposePanelAVX512, 16
-	}
-	rows, columns = n-n%size, k-k%size
-	if active == Generic || columns == 0 {
+	switch {
+	case active == Generic:
 		return 0, 0
+	case active < AVX512:
+		rows, columns = n-n%8, k-k%8
+		for j := 0; j < rows && columns > 0; j += 8 {
+			transposePanelAVX2(&panel[j], &src[j*ld], ld, columns)
+		}
+		return rows, columns
 	}
-	for j := 0; j < rows; j += size {
-		kernel(&panel[j], &src[j*ld], ld, columns)
+	rows, columns = n-n%16, k-k%8
+	for j := 0; j < rows; j += 16 {
+		sixteens := k - k%16
+		if sixteens > 0 {
+			transposePanelAVX512(&panel[j], &src[j*ld], ld, sixteens)
+		}
+		if sixteens < columns {
+			transposePanel8AVX512(&panel[sixteens*PanelWidth()+j], &src[j*ld+sixteens], ld)
+		}
 	}
 	return rows, columns
 }
