@@ -90,7 +90,8 @@ func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, s
 	codes = cut(&space, groups*perGroup*simd.PanelWidth())
 	simd.TransposePanel(codes, words, m.w.Strides[0], nn, groups*perGroup)
 	m.prefetch(n0+nn, min(n0+nn+simd.PanelWidth(), m.N()), g0*perGroup, groups*perGroup)
-	scales, biases = m.factorPanels(space, n0, nn, g0, groups)
+	scales, biases = cut(&space, groups*simd.PanelWidth()), cut(&space, groups*simd.PanelWidth())
+	m.factorPanels(scales, biases, space, n0, nn, g0, groups)
 	return codes, scales, biases
 }
 
@@ -109,16 +110,13 @@ func (m *QuantizedRows) prefetch(lo, hi, first, words int) {
 }
 
 // factorPanels makes panels of the scales and biases of groups from g0 on of nn rows.
-func (m *QuantizedRows) factorPanels(space []float32, n0, nn, g0, groups int) (scales, biases []float32) {
-	width := simd.PanelWidth()
-	scales, biases = cut(&space, groups*width), cut(&space, groups*width)
+func (m *QuantizedRows) factorPanels(scales, biases, space []float32, n0, nn, g0, groups int) {
 	simd.TransposePanel(scales, loadMatrix(m.scales, n0, nn, space)[g0:], m.groups, nn, groups)
 	simd.TransposePanel(biases, loadMatrix(m.biases, n0, nn, space)[g0:], m.groups, nn, groups)
-	return scales, biases
 }
 
-// bytePanel is wordPanel of all columns, with a byte for each code.
-func (m *QuantizedRows) bytePanel(space []float32, n0, nn int) (codes, scales, biases []float32) {
+// bytePanel makes a panel of words of all columns, with a byte for each code.
+func (m *QuantizedRows) bytePanel(space []float32, n0, nn int) (codes []float32) {
 	words := m.cols / 4 // of a row
 	codes = cut(&space, words*simd.PanelWidth())
 	rows := space[:nn*words]
@@ -128,8 +126,7 @@ func (m *QuantizedRows) bytePanel(space []float32, n0, nn int) (codes, scales, b
 		simd.UnpackCodes(bytes[i*m.cols:(i+1)*m.cols], packed[i*stride:], m.Bits, nil)
 	}
 	simd.TransposePanel(codes, rows, words, nn, words)
-	scales, biases = m.factorPanels(space, n0, nn, 0, m.groups)
-	return codes, scales, biases
+	return codes
 }
 
 // multiplyTiles multiplies tiles of x with tiles of codes.
@@ -137,7 +134,7 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 	const width = 32
 	most := min(chunk, hi-lo+width-1) / width // number of panels at a time
 	numbers, factors := simd.TileNumbers(p.k), m.groups*width
-	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + (2*p.k/4+3*m.groups)*width)
+	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + 2*p.k/4*width)
 	defer scratch.release()
 	space := simd.Aligned(scratch.f)
 	work := cut(&space, simd.TileSpace(most))
@@ -148,9 +145,9 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 		w.Next = m.nextWords(end, most*width)
 		for i := range w.Count {
 			j := n0 + i*width
-			s, b := m.expandTiles(w.Tiles[i*numbers:], space, j, min(width, end-j), n0 == lo || !simd.ReadsAhead())
-			copy(w.Scales[i*factors:], s)
-			copy(w.Biases[i*factors:], b)
+			nn := min(width, end-j)
+			m.expandTiles(w.Tiles[i*numbers:], space, j, nn, n0 == lo || !simd.ReadsAhead())
+			m.factorPanels(w.Scales[i*factors:], w.Biases[i*factors:], space, j, nn, 0, m.groups)
 		}
 		p.tiles.Multiply(out[n0-lo:], ld, from, to, end-n0, &w, work)
 	}
@@ -167,16 +164,14 @@ func (m *QuantizedRows) nextWords(first, n int) []byte {
 	return m.w.Data[at : at+4*n*words]
 }
 
-// expandTiles makes tiles of nn rows of w, and panels of their scales and biases. With
-// ahead, it asks for the words of the next panel where it can.
-func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int, ahead bool) (scales, biases []float32) {
+// expandTiles makes tiles of nn rows of w. With ahead, it asks for the words of the next
+// panel where it can.
+func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int, ahead bool) {
 	if (m.Bits == 4 || m.Bits == 8) && m.w.Strides[1] == 1 {
 		m.expandWords(tiles, space, n0, nn, ahead)
-		return m.factorPanels(space, n0, nn, 0, m.groups)
+		return
 	}
-	codes, scales, biases := m.bytePanel(space, n0, nn)
-	simd.ExpandTiles(tiles, codes, m.cols, 8, m.GroupSize)
-	return scales, biases
+	simd.ExpandTiles(tiles, m.bytePanel(space, n0, nn), m.cols, 8, m.GroupSize)
 }
 
 // expandWords makes tiles of rows whose words hold whole codes, by blocks of columns, so
