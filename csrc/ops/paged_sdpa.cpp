@@ -66,7 +66,7 @@ int64_t keys_per_split(const PagedSDPACall &call, uint32_t heads) {
 }
 
 // The largest number of workgroups that share the keys of a row, each of which has a range. It depends on the capacity,
-// since the lengths are known only to the device, but not on the number of rows, so that a row's sums do not.
+// since the lengths are known only to the device.
 int64_t most_splits(const DeviceTraits &device, int64_t capacity, int64_t keys) {
     const int64_t needed = capacity / (1 << 20) + 1; // keeps loops short
     if (device.is_cpu && !device.as_gpu) {

@@ -30,11 +30,9 @@ RecordedDispatch attention(RecordedLowering &lowering, const Shape &s, uint32_t 
     return lowering.dispatches.back();
 }
 
-// The kernel that a token alone takes, or "" if it takes several.
-std::string step(const Shape &s, bool fragments = true) {
-    RecordedLowering lowering;
-    lowering.traits.fragments = fragments;
-    const Operands o = operands(s, DT_UINT8);
+// What a token alone takes; no kernel if it takes several.
+RecordedDispatch step_of(RecordedLowering &lowering, const Shape &s, uint32_t dtype = DT_UINT8) {
+    const Operands o = operands(s, dtype);
     kpx::PagedStepOp op{};
     op.heads.dims = uint32_t(s.d);
     op.heads.base = 1e6;
@@ -44,9 +42,27 @@ std::string step(const Shape &s, bool fragments = true) {
     try {
         kpx::lower_paged_step(lowering, kpx::PagedStepCall(arrays, 14, op));
     } catch (const kpx::Error &) {
-        return "";
+        return {};
     }
-    return lowering.dispatches.back().kernel;
+    return lowering.dispatches.back();
+}
+
+std::string step(const Shape &s, bool fragments = true) {
+    RecordedLowering lowering;
+    lowering.traits.fragments = fragments;
+    return step_of(lowering, s).kernel;
+}
+
+// Which of a kernel's constants is KEYS.
+uint32_t keys_of(const RecordedDispatch &d) {
+    using namespace kpx::spec;
+    for (const auto &[kernel, at] : {std::pair(paged_sdpa::kKernel, 12), std::pair(paged_sdpa_fragments::kKernel, 6),
+                                     std::pair(paged_step::kKernel, 11), std::pair(paged_step_fragments::kKernel, 7)}) {
+        if (d.kernel == std::string(kernel)) {
+            return d.spec[at];
+        }
+    }
+    return 0;
 }
 
 } // namespace
@@ -69,26 +85,26 @@ TEST(pages_of_codes_take_matrices_made_in_registers) {
 
 TEST(a_row_of_a_session_has_more_ranges_of_keys) {
     RecordedLowering lowering;
-    const auto keys = [&](const RecordedDispatch &d) {
-        return d.kernel == std::string(kpx::spec::paged_sdpa::kKernel) ? d.spec[12] : d.spec[6];
+    const auto divided = [](const RecordedDispatch &d, uint32_t keys, uint32_t ranges) {
+        return keys_of(d) == keys && d.grid.z == ranges;
     };
     for (const uint32_t dtype : {DT_UINT8, DT_BFLOAT16, DT_FLOAT32}) {
         const Shape session{.heads = 16, .page = 1024, .pages_of_sequence = 1};
-        const RecordedDispatch one = attention(lowering, session, dtype);
-        CHECK(keys(one) == 64 && one.grid.z == 16);
+        CHECK(divided(attention(lowering, session, dtype), 64, 16));
+        CHECK(divided(step_of(lowering, session, dtype), 64, 16));
         Shape other = session;
         other.page = 48; // one range
         CHECK(attention(lowering, other, dtype).grid.z == 1);
         other.page = 64, other.pages_of_sequence = 16; // an engine
-        const RecordedDispatch engine = attention(lowering, other, dtype);
-        CHECK(keys(engine) == 256 && engine.grid.z == 4);
+        CHECK(divided(attention(lowering, other, dtype), 256, 4));
+        CHECK(divided(step_of(lowering, other, dtype), 256, 4));
         other = session, other.rows = 3; // a prompt
-        const RecordedDispatch prompt = attention(lowering, other, dtype);
-        CHECK(keys(prompt) == 256 && prompt.grid.z == 4);
+        CHECK(divided(attention(lowering, other, dtype), 256, 4));
     }
-    // Four heads to a workgroup take longer to combine.
-    const RecordedDispatch wide = attention(lowering, {.heads = 32, .page = 1024, .pages_of_sequence = 1});
-    CHECK(keys(wide) == 256 && wide.grid.z == 4);
+    // Four heads to a workgroup take longer to combine; floats have two of four.
+    const Shape wide{.heads = 32, .page = 1024, .pages_of_sequence = 1};
+    CHECK(divided(attention(lowering, wide), 256, 4) && divided(step_of(lowering, wide), 256, 4));
+    CHECK(divided(attention(lowering, wide, DT_BFLOAT16), 64, 16));
 }
 
 TEST(other_pages_of_codes_do_not) {

@@ -78,20 +78,29 @@ func TestGoldensTogether(t *testing.T) {
 	eachDemo(t, func(d demo) {
 		e := d.engine(engine.Config{Sequences: 4, Context: 256, PageTokens: 4, ChunkTokens: 24})
 		defer d.close(e)
-		var streams []*engine.Stream
-		for _, c := range append(cases[:len(cases):len(cases)], cases[0]) {
-			s, err := e.Submit(d.Context(), engine.Request{Prompt: c.PromptIDs, MaxTokens: len(c.GeneratedIDs), EOS: d.folder.EOS()})
-			require.NoError(d, err)
-			streams = append(streams, s)
-		}
-		for i, s := range streams {
-			got, err := s.Result(d.Context())
-			require.NoError(d, err)
-			require.Equal(d, cases[i%len(cases)].GeneratedIDs, got.IDs, "case %d", i)
-		}
+		d.together(e, append(cases[:len(cases):len(cases)], cases[0]))
 		require.Positive(d, e.Stats().SharedTokens, "prompts begin alike, and the last one is the first one")
-		require.Equal(d, e.Stats().Pages, e.Stats().FreePages)
+		whole := d.engine(engine.Config{Sequences: 1, Context: 256, PageTokens: 256, ChunkTokens: 24}) // in one page
+		defer d.close(whole)
+		d.together(whole, cases[:1])
 	})
+}
+
+// together submits all cases before it waits for their results.
+func (d demo) together(e *engine.Engine, cases []testmodel.Case) {
+	d.Helper()
+	var streams []*engine.Stream
+	for _, c := range cases {
+		s, err := e.Submit(d.Context(), engine.Request{Prompt: c.PromptIDs, MaxTokens: len(c.GeneratedIDs), EOS: d.folder.EOS()})
+		require.NoError(d, err)
+		streams = append(streams, s)
+	}
+	for i, s := range streams {
+		got, err := s.Result(d.Context())
+		require.NoError(d, err)
+		require.Equal(d, cases[i].GeneratedIDs, got.IDs, "case %d", i)
+	}
+	require.Equal(d, e.Stats().Pages, e.Stats().FreePages)
 }
 
 // The engine draws the same tokens as a session.

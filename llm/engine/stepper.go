@@ -88,8 +88,8 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 // visiblePages returns how many pages of each sequence a step sees: as many as hold 256
 // tokens, or two, or 4, 16, … times as many, or the whole context. Attention over pages
 // has workgroups for all tokens that a row could see, which take time even if it does not
-// see them. A row's sums do not depend on this number, provided that it is more than one:
-// see [ops.PagedSDPA].
+// see them. A row's sums do not depend on this number, provided that it is more than one
+// (RATIONALE.md, Many requests).
 func (t *stepper) visiblePages(f *pendingStep) int {
 	most := 0
 	for i := range f.pieces {

@@ -63,7 +63,7 @@ func TestPromptOfManyLayers(t *testing.T) {
 	f := openDemo(t)
 	prompt := longPrompt(t, f, 200)
 	testmodel.EachDevice(t, func(t *testing.T, shared *kompute.Device) {
-		d := openAgain(t, shared)
+		d := openAgain(t, shared, kompute.WithStrict())
 		m, err := f.Load(t.Context(), d, model.Options{})
 		require.NoError(t, err)
 		s, err := NewSession(m, f.Tokenizer, 256)
@@ -75,6 +75,7 @@ func TestPromptOfManyLayers(t *testing.T) {
 		require.Less(t, d.Stats().PeakBytes-before.LiveBytes, 2*layer)
 		require.NoError(t, s.Close())
 		require.NoError(t, m.Close())
+		require.Zero(t, d.Stats().LiveTensors)
 		require.NoError(t, d.Close())
 	})
 }
