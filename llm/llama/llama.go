@@ -80,6 +80,7 @@ func (m *Model[T]) Logits(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute
 }
 
 // Forward is x + Attention(norm(x)), then x + MLP(norm(x)): [1, T, H] to [1, T, H].
+// Everything else that it makes is freed, so that a pass does not hold it for all layers.
 func (b *Block[T]) Forward(s *kompute.Stream, x *kompute.Tensor[T], kv nn.KV[T]) *kompute.Tensor[T] {
 	sc := s.Scope()
 	defer sc.Close()
