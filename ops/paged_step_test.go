@@ -153,9 +153,11 @@ func TestTokenOfASession(t *testing.T) {
 	defer func() { require.NoError(t, cpu.Close()) }()
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
 		for _, length := range testmodel.Some(dev, 1040, 128, 257, 700, 129, 256) {
-			p := pagedRows{heads: 4, kvHeads: 2, d: 64, length: length, whole: true}
-			sessionAsOnCPU[kompute.BFloat16](t, p, dev, cpu)
-			sessionAsOnCPU[uint8](t, p, dev, cpu)
+			for _, heads := range []int{4, 8} { // up to 2 or 4 query heads to a workgroup
+				p := pagedRows{heads: heads, kvHeads: 2, d: 64, length: length, whole: true}
+				sessionAsOnCPU[kompute.BFloat16](t, p, dev, cpu)
+				sessionAsOnCPU[uint8](t, p, dev, cpu)
+			}
 		}
 	})
 }

@@ -136,7 +136,7 @@ void dispatch_paged_tiles(Lowering &lowering, const PagedSDPACall &call, const A
 bool takes_paged_fragments(const Lowering &lowering, const PagedSDPACall &call) {
     const DeviceTraits &device = lowering.device();
     const uint32_t d = uint32_t(call.q().dim(2));
-    const int64_t shared = kFragmentSlots * kBatchKeys * cache_row(DT_UINT8, d) + d * 48 + 2560;
+    const int64_t shared = kFragmentSlots * kBatchKeys * cache_row(DT_UINT8, d) + d * 48 + 3072;
     return device.fragments && lowering.has_kernel(spec::paged_sdpa_fragments::kKernel) &&
            lowering.has_kernel(spec::paged_step_fragments::kKernel) &&
            32 * kFragmentSlots <= device.max_workgroup_invocations && shared <= device.max_shared_bytes &&
@@ -149,7 +149,7 @@ PagedFragments plan_paged_fragments(Lowering &lowering, const PagedSDPACall &cal
     plan.heads = kFragmentHeads;
     while (call.q().dim(1) / call.keys().dim(1) % plan.heads != 0)
         plan.heads /= 2;
-    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads);
+    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, kFragmentHeads);
     return plan;
 }
 

@@ -101,10 +101,12 @@ TEST(a_row_of_a_session_has_more_ranges_of_keys) {
         other = session, other.rows = 3; // a prompt
         CHECK(divided(attention(lowering, other, dtype), 256, 4));
     }
-    // Four heads to a workgroup take longer to combine; floats have two of four.
-    const Shape wide{.heads = 32, .page = 1024, .pages_of_sequence = 1};
-    CHECK(divided(attention(lowering, wide), 256, 4) && divided(step_of(lowering, wide), 256, 4));
+    // With floats, two of four heads are in a workgroup; all five would take longer to combine.
+    Shape wide{.heads = 32, .page = 1024, .pages_of_sequence = 1};
+    CHECK(divided(attention(lowering, wide), 64, 16) && divided(step_of(lowering, wide), 64, 16));
     CHECK(divided(attention(lowering, wide, DT_BFLOAT16), 64, 16));
+    wide.heads = 40;
+    CHECK(divided(attention(lowering, wide, DT_BFLOAT16), 256, 4));
 }
 
 TEST(other_pages_of_codes_do_not) {
