@@ -102,31 +102,14 @@ func groupScale(values []float32) (scale, factor float32) {
 	}
 }
 
-// headScales returns how many numbers loadHeads needs for n heads of d elements.
-func headScales(n, d int) int { return 2 * n * ((d + opdef.CacheGroup - 1) / opdef.CacheGroup) }
-
 // loadHeads reads n heads of d elements, which lie stride apart in pages of codes.
-// space holds headScales numbers.
-func loadHeads(to []float32, from []uint8, stride, n, d int, space []float32) {
-	if simd.Active() == simd.Generic || d%opdef.CacheGroup != 0 {
-		for i := range n {
-			decodeHead(to[i*d:(i+1)*d], from[i*stride:][:CacheRow(array.Uint8, d)])
-		}
+func loadHeads(to []float32, from []uint8, stride, n, d int) {
+	if simd.DecodeHeads(to, from, stride, n, d, opdef.CacheZero) {
 		return
 	}
-	groups := d / opdef.CacheGroup
-	scales, biases := cut(&space, n*groups), cut(&space, n*groups)
 	for i := range n {
-		for g := range groups {
-			scale := math.Float32frombits(binary.LittleEndian.Uint32(from[i*stride+d+4*g:]))
-			scales[i*groups+g], biases[i*groups+g] = scale, -opdef.CacheZero*scale
-		}
+		decodeHead(to[i*d:(i+1)*d], from[i*stride:][:CacheRow(array.Uint8, d)])
 	}
-	// The vector forms round once, so that the result is (code - CacheZero) * scale.
-	simd.Dequantize(to, d, &simd.Weights{
-		Codes: from, RowBytes: stride, Scales: scales, Biases: biases,
-		Groups: groups, Stride: groups, GroupSize: opdef.CacheGroup, Bits: 8,
-	}, n)
 }
 
 func decodeHead(to []float32, row []uint8) {

@@ -31,7 +31,7 @@ func TestHeadCodes(t *testing.T) {
 		for _, level := range simd.Levels() {
 			previous := simd.Use(level)
 			got := make([]float32, n*d)
-			loadHeads(got, pages, stride, n, d, make([]float32, headScales(n, d)))
+			loadHeads(got, pages, stride, n, d)
 			simd.Use(previous)
 			if want == nil {
 				want = got
@@ -56,9 +56,9 @@ func TestHeadCodes(t *testing.T) {
 func BenchmarkLoadHeads(b *testing.B) {
 	const n, d = 64, 128
 	row := CacheRow(array.Uint8, d)
-	pages, to, space := make([]uint8, n*row), make([]float32, n*d), make([]float32, headScales(n, d))
+	pages, to := make([]uint8, n*row), make([]float32, n*d)
 	for b.Loop() {
-		loadHeads(to, pages, row, n, d, space)
+		loadHeads(to, pages, row, n, d)
 	}
 }
 

@@ -92,6 +92,9 @@ func (c *checker) pagedOperands(q, keys, values, out *array.Array) {
 // one: with fewer keys, weights take longer for each.
 const pagedBlock = 512
 
+// pagedPiece is how many keys or values are converted at a time, so that they stay in the nearest cache.
+const pagedPiece = 32
+
 // pagedAttention is one call. A unit of work is a row with one key head: all
 // query heads that read it are processed together, by blocks of pages with a running
 // softmax, so the order of sums does not depend on other rows.
@@ -108,8 +111,9 @@ type pagedUnit struct {
 	runningSoftmax
 	row, keyHead, group int
 	step, block         int       // keys of a block of pages; the same, rounded up to whole vectors
+	piece               int       // the most keys or values that are taken at a time
 	q, scores           []float32 // [group, D], [group, block]
-	buf                 []float32 // a page's keys or values, if they must be copied
+	buf                 []float32 // a piece of keys or values, if they must be copied
 }
 
 // cost is the cost of a unit whose row sees that many keys.
@@ -123,17 +127,27 @@ func (p *pagedAttention) units(lo, hi int) {
 	group := p.q.Shape[1] / heads
 	step := max(pagedBlock/max(l, 1), 1) * l
 	block := wholeVectors(step)
-	scratch := borrow(group*(d+block) + runningSoftmaxSize(group, dv) + l*max(d, dv) + headScales(l, max(d, dv)))
+	piece := p.together()
+	scratch := borrow(group*(d+block) + runningSoftmaxSize(group, dv) + piece*max(d, dv))
 	defer scratch.release()
 	for i := lo; i < hi; i++ {
 		space := scratch.f
 		u := pagedUnit{
-			pagedAttention: p, row: i / heads, keyHead: i % heads, group: group, step: step, block: block,
+			pagedAttention: p, row: i / heads, keyHead: i % heads, group: group, step: step, block: block, piece: piece,
 			q: cut(&space, group*d), scores: cut(&space, group*block), runningSoftmax: newRunningSoftmax(&space, group, dv),
 		}
 		u.buf = space
 		u.attend()
 	}
+}
+
+// together returns how many keys or values of a page are taken at a time.
+func (p *pagedAttention) together() int {
+	l := p.keys.Shape[2]
+	if p.keys.DType == array.Float32 && p.keys.Strides[3] == 1 && p.values.Strides[3] == 1 {
+		return l // where they lie
+	}
+	return min(l, pagedPiece)
 }
 
 // meanLength estimates how many keys a row sees.
@@ -180,24 +194,23 @@ func (u *pagedUnit) attend() {
 
 // addBlock adds n tokens, the first of which begins a page.
 func (u *pagedUnit) addBlock(first, n int) {
-	d, dv, l := u.pagedAttention.q.Shape[2], u.out.Shape[2], u.keys.Shape[2]
+	d, dv := u.pagedAttention.q.Shape[2], u.out.Shape[2]
 	whole := wholeVectors(n)
 	u.hide(n, whole)
-	for at := 0; at < n; at += l {
-		page, count := u.page(first+at), min(l, n-at)
-		if page < 0 {
+	for at, count := 0, 0; at < n; at += count {
+		count = u.count(first+at, n-at)
+		if k, ok := u.tile(u.keys, first+at, count, d); ok {
+			simd.Dots(u.scores[at:], u.block, u.q, d, u.group, k.data, k.ld, count, d, false)
+		} else {
 			u.hide(at, at+count)
-			continue
 		}
-		k := u.tile(u.keys, page, count, d)
-		simd.Dots(u.scores[at:], u.block, u.q, d, u.group, k.data, k.ld, count, d, false)
 	}
 	for h := range u.group {
 		u.weights(h, u.scores[h*u.block:h*u.block+whole])
 	}
-	for at := 0; at < n; at += l {
-		if page, count := u.page(first+at), min(l, n-at); page >= 0 {
-			v := u.tile(u.values, page, count, dv)
+	for at, count := 0, 0; at < n; at += count {
+		count = u.count(first+at, n-at)
+		if v, ok := u.tile(u.values, first+at, count, dv); ok {
 			simd.MulAdd(u.sums, dv, u.scores[at:], u.block, u.group, v.data, v.ld, dv, count, true)
 		}
 	}
@@ -212,6 +225,12 @@ func (u *pagedUnit) hide(from, to int) {
 	}
 }
 
+// count returns how many of n tokens, from one on, are taken at a time.
+func (u *pagedUnit) count(token, n int) int {
+	l := u.keys.Shape[2]
+	return min(n, u.piece, l-token%l)
+}
+
 // page returns the page of a token of the row's sequence, or -1 if it does not exist.
 func (u *pagedUnit) page(token int) int {
 	sequence := int(storage[int32](u.sequences)[elementAt(u.sequences, []int{u.row})])
@@ -222,18 +241,18 @@ func (u *pagedUnit) page(token int) int {
 	return max(page, -1)
 }
 
-// tile returns the first n tokens of a page, of d elements each, as rows.
-func (u *pagedUnit) tile(a *array.Array, page, n, d int) rowMatrix {
-	if d == 0 {
-		return rowMatrix{}
+// tile returns n tokens, from one on, of d elements each, as rows. It returns false if their page does not exist.
+func (u *pagedUnit) tile(a *array.Array, token, n, d int) (rowMatrix, bool) {
+	page := u.page(token)
+	if page < 0 || d == 0 {
+		return rowMatrix{}, page >= 0
 	}
-	at := elementAt(a, []int{page, u.keyHead, 0, 0})
+	at := elementAt(a, []int{page, u.keyHead, token % a.Shape[2], 0})
 	if a.DType == array.Uint8 {
-		size := n * d
-		loadHeads(u.buf[:size], storage[uint8](a)[at:], a.Strides[2], n, d, u.buf[size:])
-		return rowMatrix{u.buf, d}
+		loadHeads(u.buf[:n*d], storage[uint8](a)[at:], a.Strides[2], n, d)
+		return rowMatrix{u.buf, d}, true
 	}
-	return tileRows(a, at, a.Strides[2], n, a.Strides[3], d, 1, u.buf)
+	return tileRows(a, at, a.Strides[2], n, a.Strides[3], d, 1, u.buf), true
 }
 
 // store divides by the sum of the weights and rounds.

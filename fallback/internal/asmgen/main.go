@@ -94,6 +94,7 @@ func kernels() {
 			mulAdd(v, rows, 1, true)
 		}
 		dequantize(v)
+		decodeHeads(v)
 	}
 	conversions()
 	exponentials()

@@ -74,6 +74,11 @@ func mulAdd1xtailAVX2(c *float32, ldc int, a *float32, lda int, b *float32, ldb 
 //go:noescape
 func dequantizeAVX2(dst *float32, codes *byte, scales *float32, biases *float32, groups int, vectors int, control *byte, step int)
 
+// decodeHeadsAVX2 sets dst to (code - zero) · scale; heads of groups of 32 codes, stride bytes apart in src.
+//
+//go:noescape
+func decodeHeadsAVX2(dst *float32, src *byte, stride int, heads int, groups int, zero int)
+
 // dots4x4AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
 //go:noescape
@@ -158,6 +163,11 @@ func mulAdd1xtailAVX512(c *float32, ldc int, a *float32, lda int, b *float32, ld
 //
 //go:noescape
 func dequantizeAVX512(dst *float32, codes *byte, scales *float32, biases *float32, groups int, vectors int, control *byte, step int)
+
+// decodeHeadsAVX512 sets dst to (code - zero) · scale; heads of groups of 32 codes, stride bytes apart in src.
+//
+//go:noescape
+func decodeHeadsAVX512(dst *float32, src *byte, stride int, heads int, groups int, zero int)
 
 // fromBF16AVX2 widens bfloat16 numbers; n is a multiple of 8.
 //

@@ -952,6 +952,58 @@ codes:
 	VZEROUPPER
 	RET
 
+// func decodeHeadsAVX2(dst *float32, src *byte, stride int, heads int, groups int, zero int)
+// Requires: AVX, AVX2
+TEXT ·decodeHeadsAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	MOVQ         heads+24(FP), BX
+	MOVQ         groups+32(FP), SI
+	MOVQ         zero+40(FP), DI
+	VMOVQ        DI, X0
+	VPBROADCASTD X0, Y0
+
+head:
+	MOVQ CX, DI
+	MOVQ SI, R8
+	SHLQ $0x05, R8
+	ADDQ CX, R8
+	MOVQ SI, R9
+
+group:
+	VBROADCASTSS (R8), Y1
+	VPMOVZXBD    (DI), Y2
+	VPSUBD       Y0, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, (AX)
+	VPMOVZXBD    8(DI), Y2
+	VPSUBD       Y0, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, 32(AX)
+	VPMOVZXBD    16(DI), Y2
+	VPSUBD       Y0, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, 64(AX)
+	VPMOVZXBD    24(DI), Y2
+	VPSUBD       Y0, Y2, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y1, Y2, Y2
+	VMOVUPS      Y2, 96(AX)
+	ADDQ         $0x20, DI
+	ADDQ         $0x04, R8
+	ADDQ         $+128, AX
+	DECQ         R9
+	JNZ          group
+	ADDQ         DX, CX
+	DECQ         BX
+	JNZ          head
+	VZEROUPPER
+	RET
+
 // func dots4x4AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·dots4x4AVX512(SB), NOSPLIT, $0-64
@@ -2340,6 +2392,48 @@ codes:
 	JNZ             codes
 	DECQ            DI
 	JNZ             group
+	VZEROUPPER
+	RET
+
+// func decodeHeadsAVX512(dst *float32, src *byte, stride int, heads int, groups int, zero int)
+// Requires: AVX, AVX512F
+TEXT ·decodeHeadsAVX512(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         stride+16(FP), DX
+	MOVQ         heads+24(FP), BX
+	MOVQ         groups+32(FP), SI
+	MOVQ         zero+40(FP), DI
+	VMOVQ        DI, X0
+	VPBROADCASTD X0, Z0
+
+head:
+	MOVQ CX, DI
+	MOVQ SI, R8
+	SHLQ $0x05, R8
+	ADDQ CX, R8
+	MOVQ SI, R9
+
+group:
+	VBROADCASTSS (R8), Z1
+	VPMOVZXBD    (DI), Z2
+	VPSUBD       Z0, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VMOVUPS      Z2, (AX)
+	VPMOVZXBD    16(DI), Z2
+	VPSUBD       Z0, Z2, Z2
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z1, Z2, Z2
+	VMOVUPS      Z2, 64(AX)
+	ADDQ         $0x20, DI
+	ADDQ         $0x04, R8
+	ADDQ         $+128, AX
+	DECQ         R9
+	JNZ          group
+	ADDQ         DX, CX
+	DECQ         BX
+	JNZ          head
 	VZEROUPPER
 	RET
 

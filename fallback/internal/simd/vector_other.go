@@ -3,6 +3,7 @@
 package simd
 
 // There are no vector forms of these.
+func decodeHeadsVector([]float32, []byte, int, int, int, int) bool        { return false }
 func dequantizeVector([]float32, int, *Weights, int) bool                 { return false }
 func transposePanelVector([]float32, []float32, int, int, int) (int, int) { return 0, 0 }
 func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { return false }
