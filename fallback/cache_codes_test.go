@@ -3,6 +3,7 @@ package fallback
 import (
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,13 @@ func TestHeadCodes(t *testing.T) {
 			previous := simd.Use(level)
 			got := make([]float32, n*d)
 			loadHeads(got, pages, stride, n, d)
+			vector := simd.DecodeHeads(got, pages, stride, n, d, 128)
+			short := func() { simd.DecodeHeads(got, pages[:len(pages)-1], stride, n, d, 128) }
+			if vector {
+				require.Panics(t, short)
+			}
 			simd.Use(previous)
+			require.Equal(t, d%32 == 0 && level != simd.Generic && runtime.GOARCH == "amd64", vector, "%v", level)
 			if want == nil {
 				want = got
 			}

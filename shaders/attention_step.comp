@@ -49,7 +49,7 @@ layout(set = 0, binding = 10) buffer Values16 { uvec2 values_16[]; };
 TENSOR_BLOCKS(11, y, )
 TENSOR_SET_BITS(y)
 void y_store(uint i, float v) { y_set_bits(i, float_to_bits(as_given(11, v), y_DT)); }
-layout(set = 0, binding = 12) coherent buffer Parts { vec4 parts[]; };
+layout(set = 0, binding = 12) volatile coherent buffer Parts { vec4 parts[]; };
 layout(set = 0, binding = 13) coherent buffer Arrivals { uint arrivals[]; };
 
 layout(push_constant) uniform Push { AttentionStepParams p; };

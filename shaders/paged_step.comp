@@ -43,7 +43,7 @@ layout(set = 0, binding = 12) readonly buffer Lengths { int lengths[]; };
 TENSOR_BLOCKS(13, y, )
 TENSOR_SET_BITS(y)
 void y_store(uint i, float v) { y_set_bits(i, float_to_bits(as_given(13, v), y_DT)); }
-layout(set = 0, binding = 14) coherent buffer Parts { float parts[]; };
+layout(set = 0, binding = 14) volatile coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 15) coherent buffer Arrivals { uint arrivals[]; };
 layout(constant_id = 3) const uint D = 128;    // a multiple of 4, at most 256
 layout(constant_id = 4) const uint DIMS = 128; // of them are rotated

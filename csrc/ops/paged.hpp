@@ -42,9 +42,9 @@ struct PagedPlan : PagedRanges {
 void check_paged(const PagedSDPACall &call);
 // The most tokens that a sequence of the table has.
 int64_t paged_capacity(const PagedSDPACall &call);
-// The ranges for workgroups of that many query heads, each of a chunk of the values; more of them for a row that has
-// the device for itself, if these are few heads to combine. The capacity must be at least 1.
-PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, uint32_t few);
+// The ranges for workgroups of that many query heads, each of a chunk of the values. quick: whether such a workgroup
+// combines ranges quickly enough for more of them, if a row has the device for itself. The capacity must be at least 1.
+PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick);
 PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call);
 
 // The operands of paged_sdpa and paged_sdpa_fragments.

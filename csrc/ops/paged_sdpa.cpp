@@ -22,7 +22,7 @@ constexpr uint32_t kManyBytes = 48 << 10; // with that much shared memory
 constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
 constexpr int64_t kKeysPerSplit = 256;    // for which a row has a range: more ranges would not pay for combining
 constexpr int64_t kKeysAlone = 64;        // the same for a row that has the device for itself,
-constexpr uint32_t kFewCombined = 2;      // with up to that many heads to combine
+constexpr uint32_t kQuickHeads = 2;       // in workgroups of up to that many heads
 constexpr int64_t kMostSplits = 16;       // MOST_SPLITS of paged_ranges.glsl
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
@@ -58,11 +58,11 @@ uint32_t slots_of(const DeviceTraits &device, const PagedSDPACall &call, const P
     return slots;
 }
 
-// The keys for which a row has a range, up to kMostSplits, in workgroups of few or more heads. A session has its
-// sequence in one page, and the row of its new token is alone on the device.
-int64_t keys_per_split(const PagedSDPACall &call, bool few) {
+// The keys for which a row has a range, up to kMostSplits. A session has its sequence in one page, and the row of its
+// new token is alone on the device. quick: as for plan_paged_ranges.
+int64_t keys_per_split(const PagedSDPACall &call, bool quick) {
     const bool alone = call.q().dim(0) == 1 && call.table().dim(1) == 1;
-    return alone && few ? kKeysAlone : kKeysPerSplit;
+    return alone && quick ? kKeysAlone : kKeysPerSplit;
 }
 
 // The largest number of workgroups that share the keys of a row, each of which has a range. It depends on the capacity,
@@ -103,9 +103,9 @@ int64_t paged_capacity(const PagedSDPACall &call) {
     return std::min<int64_t>(call.table().dim(1) * call.keys().dim(2), INT32_MAX);
 }
 
-PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, uint32_t few) {
+PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick) {
     const int64_t outputs = call.q().dim(0) * call.q().dim(1), dv = call.out().dim(2);
-    const int64_t keys = keys_per_split(call, heads <= few);
+    const int64_t keys = keys_per_split(call, quick);
     PagedRanges ranges{};
     ranges.splits = uint32_t(most_splits(lowering.device(), paged_capacity(call), keys));
     const bool split = ranges.splits > 1;
@@ -134,7 +134,7 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
     }
     plan.slots = slots_of(device, call, plan);
     plan.aligned = page % plan.batch == 0;
-    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, kFewCombined);
+    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, plan.heads <= kQuickHeads);
     return plan;
 }
 

@@ -101,7 +101,8 @@ TEST(a_row_of_a_session_has_more_ranges_of_keys) {
         other = session, other.rows = 3; // a prompt
         CHECK(divided(attention(lowering, other, dtype), 256, 4));
     }
-    // With floats, two of four heads are in a workgroup; all five would take longer to combine.
+    // With floats, a workgroup has two of four query heads of a key head, but all of five, which take longer to
+    // combine.
     Shape wide{.heads = 32, .page = 1024, .pages_of_sequence = 1};
     CHECK(divided(attention(lowering, wide), 64, 16) && divided(step_of(lowering, wide), 64, 16));
     CHECK(divided(attention(lowering, wide, DT_BFLOAT16), 64, 16));

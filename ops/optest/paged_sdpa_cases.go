@@ -140,8 +140,12 @@ func pagedWholeCases() []Case {
 		rows.In["sequences"] = dense(array.Int32, []float64{0, 1, 2, 0, 1, 2}, 6)
 		rows.In["lengths"] = dense(array.Int32, []float64{1040, 257, 128, 129, 700, 65}, 6)
 		cases = append(cases, rows)
-		for _, length := range []float64{1040, 257, 129} {
-			row := pagedCase(r, array.Float32, cache, pagedShape{1, 4, 2, 64, 1, 1040, 1, 1})
+		for _, length := range []float64{1040, 500, 257, 129} {
+			heads := 4
+			if length == 500 {
+				heads = 8 // four of a key head
+			}
+			row := pagedCase(r, array.Float32, cache, pagedShape{1, heads, 2, 64, 1, 1040, 1, 1})
 			row.Name += fmt.Sprintf("/%v keys", length)
 			row.In["table"], row.In["sequences"] = dense(array.Int32, []float64{0}, 1, 1), dense(array.Int32, []float64{0}, 1)
 			row.In["lengths"] = dense(array.Int32, []float64{length}, 1)
@@ -179,7 +183,7 @@ func pagedSDPACases() []Case {
 	byTokens.Name += "/layouts"
 	byTokens.In["keys"], byTokens.In["values"] = byToken(byTokens.In["keys"]), byToken(byTokens.In["values"])
 	wideCodes := pagedCase(r, array.BFloat16, array.Uint8, pagedShape{2, 6, 2, 300, 4, 8, 2, 2})
-	layouts := pagedCase(r, array.Float32, array.Float32, pagedShape{4, 4, 2, 16, 6, 8, 3, 3})
+	layouts := pagedCase(r, array.Float32, array.Float32, pagedShape{4, 4, 2, 16, 6, 40, 3, 3})
 	layouts.Name += "/layouts"
 	for _, operand := range []string{"q", "keys", "values", "table"} {
 		layouts.In[operand] = place(layouts.In[operand], "transposed")

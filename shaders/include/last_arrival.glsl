@@ -1,14 +1,14 @@
 // Determines which of several workgroups that share results is the last to store its part of them.
 //
 // Before the include: arrivals[], a coherent buffer of counters that are zero at first. The parts must also be in a
-// coherent buffer. Kernels that may overlap others include overlap.glsl before.
+// coherent buffer; in kernels that may overlap others, which include overlap.glsl before, in a volatile one.
 #ifndef LAST_ARRIVAL_GLSL
 #define LAST_ARRIVAL_GLSL
 
 shared uint arrived_s;
 
-// Overlapping relies on coherent loads reading memory when they are issued (overlap.glsl). Then those behind the arrival
-// need no barrier of their own, which takes an H200 0.7 µs.
+// Overlapping relies on volatile loads reading memory when they are issued (RATIONALE.md, Dispatches that wait by
+// themselves). So those behind the arrival need no barrier of their own, which takes an H200 0.7 µs.
 #ifdef OVERLAP_GLSL
 const bool ACQUIRES = OVERLAP == 0;
 #else

@@ -20,7 +20,7 @@ layout(constant_id = KEY_SPEC + 4) const uint ALIGNED = 0; // whether a batch ne
 layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // for which a row has a range
 const uint DV_CHUNK = 256; // elements of an output row in one workgroup
 const uint STORED = HEADS % 2 != 0 || V_QUADS > 1 ? 1 : 2; // heads whose sums are stored together
-const bool ONE_SCALING = false;
+const bool SHARED_SCALES = false;
 #include "paged_ranges.glsl"
 #ifdef SUBGROUP
 #extension GL_KHR_shader_subgroup_shuffle : require

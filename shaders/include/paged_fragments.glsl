@@ -35,7 +35,7 @@ const uint BATCH = 16; // keys, which are in one page
 const uint STORED = HEADS;
 const uint DV_CHUNK = GROUPS * CACHE_GROUP; // elements of an output row
 #define VALUE_ELEMENTS DV_CHUNK
-const bool ONE_SCALING = true;
+const bool SHARED_SCALES = true;
 #include "paged_ranges.glsl"
 
 vec4 query_quad(uint head, uint quad);

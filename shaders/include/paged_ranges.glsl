@@ -4,10 +4,10 @@
 // finish combines their results.
 //
 // Before the include: the constants SLOT_SPEC, HEADS, STORED (how many heads are stored together; divides HEADS),
-// DV_CHUNK (elements of an output row in one workgroup), BATCH (a range begins at a multiple of it), KEYS and ONE_SCALING
-// (whether threads find the scales of ranges together); the push constants p with sequences, capacity, table_strides,
-// table_offset and out_offset; parts[] and arrivals[]; y_store; SEQUENCE_OF and LENGTH_OF a row; VALUE_ELEMENTS of a head.
-// After the include: put_heads and slot_sum_of.
+// DV_CHUNK (elements of an output row in one workgroup), BATCH (a range begins at a multiple of it), KEYS and
+// SHARED_SCALES (whether threads find the scales of ranges for one another); the push constants p with sequences,
+// capacity, table_strides, table_offset and out_offset; parts[] and arrivals[]; y_store; SEQUENCE_OF and LENGTH_OF a
+// row; VALUE_ELEMENTS of a head. After the include: put_heads and slot_sum_of.
 #ifndef PAGED_RANGES_GLSL
 #define PAGED_RANGES_GLSL
 
@@ -85,10 +85,10 @@ void store_some(uint first, uint output_row, uint dv_first, bool is_all) {
     }
 }
 
-shared float range_keep[HEADS * MOST_SPLITS];   // by head and range: what its sums are multiplied by,
-shared float range_weight[HEADS * MOST_SPLITS]; // and its weight times that
+// By head and range: what its sums are multiplied by, and its weight times that.
+shared float range_keep[HEADS * MOST_SPLITS], range_weight[HEADS * MOST_SPLITS];
 
-// Finds these, with a thread for each head and range.
+// Finds these, with a thread for each head and range. Called once, by all threads together.
 void scale_ranges(uint most, uint first_row, uint splits) {
     for (uint i = gl_LocalInvocationIndex; i < HEADS * most; i += gl_WorkGroupSize.x) {
         uint row = first_row + i / most, own = part_of(row, min(i % most, splits - 1)) + VALUE_ELEMENTS;
@@ -106,33 +106,33 @@ void scale_ranges(uint most, uint first_row, uint splits) {
     barrier();
 }
 
-// Combines up to `most` ranges of a row: scales their results to one maximum and adds them up. All loads of a thread are
-// in flight together. Without ONE_SCALING, each finds the scales of ranges for itself.
+// Combines up to `most` ranges of a row: scales their results to one maximum and adds them up. All loads of a thread
+// are in flight together. Called once, by all threads together.
 void combine_up_to(uint most, uint first_row, uint dv_first, uint splits) {
     uint count = min(VALUE_ELEMENTS - dv_first, DV_CHUNK);
     for (uint from = 0; from < HEADS * count; from += gl_WorkGroupSize.x) {
         uint own = from + gl_LocalInvocationIndex, i = min(own, HEADS * count - 1);
         uint h = i / count, row = first_row + h, d = dv_first + i % count;
-        float keeps[MOST_SPLITS], weights[MOST_SPLITS], sums[MOST_SPLITS];
+        float tops[MOST_SPLITS], weights[MOST_SPLITS], sums[MOST_SPLITS];
         [[unroll]] for (uint s = 0; s < most; s++) {
             uint at = part_of(row, min(s, splits - 1));
             sums[s] = parts[at + d];
-            if (!ONE_SCALING) {
-                keeps[s] = parts[at + VALUE_ELEMENTS]; // the maximum, until it is known for all
+            if (!SHARED_SCALES) {
+                tops[s] = parts[at + VALUE_ELEMENTS];
                 weights[s] = parts[at + VALUE_ELEMENTS + 1];
             }
         }
-        if (ONE_SCALING && from == 0) {
+        if (SHARED_SCALES && from == 0) {
             scale_ranges(most, first_row, splits);
         }
         float top = LOWEST;
         [[unroll]] for (uint s = 0; s < most; s++) {
-            top = max(top, ONE_SCALING ? LOWEST : keeps[s]);
+            top = max(top, SHARED_SCALES ? LOWEST : tops[s]);
         }
         precise float sum = 0.0, all = 0.0;
         [[unroll]] for (uint s = 0; s < most; s++) {
-            float keep = ONE_SCALING ? range_keep[h * most + s] : s < splits ? exp2(keeps[s] - top) : 0.0;
-            all += ONE_SCALING ? range_weight[h * most + s] : keep * weights[s];
+            float keep = SHARED_SCALES ? range_keep[h * most + s] : s < splits ? exp2(tops[s] - top) : 0.0;
+            all += SHARED_SCALES ? range_weight[h * most + s] : keep * weights[s];
             sum += keep * sums[s];
         }
         if (own == i) {
