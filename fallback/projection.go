@@ -152,7 +152,7 @@ func (p *projection) units() int {
 
 func (p *projection) parts() []workers.Part {
 	cost, align := p.matrices[0].cost(p.rows), projectionAlign
-	if p.rows > p.matrices[0].limbRows() {
+	if !p.matrices[0].withCodes(p.rows) {
 		align = Grain
 	}
 	switch p.op.Epilogue {
@@ -190,24 +190,22 @@ func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*wo
 // prepare brings the rows into the form that the matrices multiply.
 func (p *projection) prepare(l *lane, k int) {
 	p.matrices[0].Reset(&l.prepared, p.rows)
-	for again := true; again; again = l.prepared.Again() {
-		for i := range p.rows {
-			space := l.space
-			row := p.row(i, cut(&space, k))
-			if p.op.Norm != 0 {
-				normed := cut(&space, k)
-				normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
-				roundFloats(p.dtype, normed)
-				row = normed
-			}
-			if p.up != nil {
-				gated := cut(&space, k)
-				simd.SiLUMul(gated, row, p.up(i, cut(&space, k)))
-				roundFloats(p.dtype, gated)
-				row = gated
-			}
-			l.prepared.Set(i, row)
+	for i := range p.rows {
+		space := l.space
+		row := p.row(i, cut(&space, k))
+		if p.op.Norm != 0 {
+			normed := cut(&space, k)
+			normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
+			roundFloats(p.dtype, normed)
+			row = normed
 		}
+		if p.up != nil {
+			gated := cut(&space, k)
+			simd.SiLUMul(gated, row, p.up(i, cut(&space, k)))
+			roundFloats(p.dtype, gated)
+			row = gated
+		}
+		l.prepared.Set(i, row)
 	}
 }
 

@@ -98,16 +98,14 @@ func multiply(x *array.Array, all []rowProduct) {
 func (o *rowProduct) prepare(p *PreparedRows, x *array.Array) {
 	o.Reset(p, o.loop.size)
 	stride := x.Strides[len(x.Shape)-1]
-	for again := true; again; again = p.Again() {
-		o.loop.each(float64(o.cols), func(at cursor, lo, hi int) {
-			scratch := borrow(o.cols)
-			defer scratch.release()
-			for i := lo; i < hi; i++ {
-				p.Set(i, floats(x, at.off[0], stride, o.cols, scratch.f))
-				at.next()
-			}
-		})
-	}
+	o.loop.each(float64(o.cols), func(at cursor, lo, hi int) {
+		scratch := borrow(o.cols)
+		defer scratch.release()
+		for i := lo; i < hi; i++ {
+			p.Set(i, floats(x, at.off[0], stride, o.cols, scratch.f))
+			at.next()
+		}
+	})
 }
 
 // blocks chooses how many rows of x and of w a unit of work has. With large units, x
@@ -115,7 +113,7 @@ func (o *rowProduct) prepare(p *PreparedRows, x *array.Array) {
 // units.
 func blocks(all []rowProduct, rows int) (height, width int) {
 	m, columns := &all[0], 0
-	if rows <= m.limbRows() {
+	if m.withCodes(rows) {
 		return rows, Grain
 	}
 	for i := range all {

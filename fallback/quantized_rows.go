@@ -1,7 +1,7 @@
 package fallback
 
 import (
-	"sync/atomic"
+	"sync"
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -14,13 +14,13 @@ import (
 //	var p PreparedRows
 //	m.Reset(&p, rows)        // once, sizes memory
 //	p.Set(i, row)            // each row of x, K float32 numbers
-//	p.Again()                // if true, set every row again
 //	m.Multiply(out, ld, &p, lo, hi)
 //
 // None of these starts a goroutine. Set may run concurrently for different rows
 // and, once every row is set, Multiply for different ranges; a PreparedRows serves
 // every matrix that m.SharesRows reports. The results do not depend on how the rows
 // of x and [0, N) are divided; ranges that begin at multiples of Grain are fastest.
+// Where m.SameBits reports it, they do not depend on the number of rows of x either.
 //
 // A QuantizedRows is constant after NewQuantizedRows, and keeps no copy: the
 // arrays must stay as they are.
@@ -54,30 +54,64 @@ func (m *QuantizedRows) K() int { return m.cols }
 // PreparedRows are rows of x in the form in which a matrix multiplies them. The
 // zero value is ready for Reset, which reuses its memory.
 type PreparedRows struct {
-	rows, k int
-	order   simd.Order
-	limbs   []simd.Limbs // few rows
-	stride  int          // bytes between them
-	bytes   []byte
-	floats  []float32 // many rows, contiguous
-	tiled   bool      // they are in tiles instead
-	tiles   simd.Tiles
-	group   int         // memory of tiles
-	endless atomic.Bool // a row is not finite, which tiles cannot represent
+	rows, k   int
+	form      rowForm
+	order     simd.Order
+	groupSize int
+	limbs     []simd.Limbs
+	bytes     []byte
+	groups    []simd.GroupLimbs
+	tiles     simd.Tiles
+	floats    []float32 // rows, or memory of groups
+	stride    int       // of rows in bytes or floats
+
+	mu      sync.Mutex
+	endless []endlessRow
 }
+
+// endlessRow is a row with infinities or NaNs, or whose sums are, where whole numbers
+// cannot represent it. Its products are those of floats.
+type endlessRow struct {
+	row int
+	x   []float32
+}
+
+// rowForm is how rows of x are multiplied.
+type rowForm int
+
+const (
+	floatForm rowForm = iota // as floats, with dequantized panels
+	limbForm                 // few rows, as whole numbers, with the codes themselves
+	groupForm                // few rows with the codes, to the same results as tiles
+	tileForm                 // as whole numbers, with tiles of codes
+)
 
 // maxLimbRows is the largest number of rows of x that are multiplied as whole
 // numbers with the codes themselves. For more, products of dequantized panels are
-// faster.
+// faster, and tiles for even fewer (see simd.LeastTileRows).
 const maxLimbRows = 8
 
-// limbRows is maxLimbRows, or less where tiles are faster.
-func (a *packed) limbRows() int {
-	if a.tiled() {
-		return simd.LeastTileRows() - 1
+func (a *packed) form(rows int) rowForm {
+	switch {
+	case a.tiled() && rows < simd.LeastTileRows():
+		return groupForm
+	case a.tiled():
+		return tileForm
+	case a.integers() && rows <= maxLimbRows:
+		return limbForm
 	}
-	return maxLimbRows
+	return floatForm
 }
+
+// withCodes reports whether that many rows are multiplied with the codes themselves.
+func (a *packed) withCodes(rows int) bool {
+	form := a.form(rows)
+	return form == limbForm || form == groupForm
+}
+
+// SameBits reports whether the products of a row of x are the same to the bit with any
+// number of rows.
+func (m *QuantizedRows) SameBits() bool { return m.tiled() || !m.integers() }
 
 // integers reports whether the codes, or bytes that represent them, can be
 // multiplied as whole numbers.
@@ -103,24 +137,26 @@ var e2m1Codes = func() (table simd.Table) {
 
 // Reset prepares p for that many rows of x.
 func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
-	p.rows, p.k, p.order = rows, m.cols, m.order()
-	p.limbs, p.tiled = p.limbs[:0], false
-	if rows > m.limbRows() || !m.integers() {
-		if m.tiled() {
-			p.tiled, p.group = true, m.GroupSize
-			p.tiles.Reset(rows, p.k, p.group)
-			p.endless.Store(false)
-			return
-		}
-		p.floats = grown(p.floats, rows*p.k)
-		return
+	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), m.GroupSize, m.form(rows)
+	p.endless = p.endless[:0]
+	switch p.form {
+	case limbForm:
+		p.stride = simd.LimbSpace(p.k, p.order)
+		p.bytes = grown(p.bytes, rows*p.stride)
+		p.limbs = grown(p.limbs, rows)
+	case groupForm:
+		p.stride = simd.GroupLimbSpace(p.k, p.order, p.groupSize)
+		p.floats = grown(p.floats, rows*p.stride)
+		p.groups = grown(p.groups, rows)
+	case tileForm:
+		p.tiles.Reset(rows, p.k, p.groupSize)
+	default:
+		p.stride = p.k
+		p.floats = grown(p.floats, rows*p.stride)
 	}
-	p.stride = simd.LimbSpace(p.k, p.order)
-	p.bytes = grown(p.bytes, rows*p.stride)
-	p.limbs = grown(p.limbs, rows)
 }
 
-// tiled reports whether many rows are multiplied by tiles.
+// tiled reports whether tiles can multiply the codes.
 func (a *packed) tiled() bool {
 	return a.Mode == opdef.ModeAffine && simd.HasTiles() && a.cols > 0
 }
@@ -145,27 +181,22 @@ func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
 
 // Set sets row i of x. x may change afterwards.
 func (p *PreparedRows) Set(i int, x []float32) {
-	if len(p.limbs) > 0 {
-		p.limbs[i].Prepare(p.bytes[i*p.stride:(i+1)*p.stride], x[:p.k], p.order)
-		return
+	finite := true
+	switch x = x[:p.k]; p.form {
+	case limbForm:
+		p.limbs[i].Prepare(p.bytes[i*p.stride:(i+1)*p.stride], x, p.order)
+	case groupForm:
+		finite = p.groups[i].Prepare(p.floats[i*p.stride:(i+1)*p.stride], x, p.order, p.groupSize)
+	case tileForm:
+		finite = p.tiles.Set(i, x)
+	default:
+		copy(p.floats[i*p.stride:], x)
 	}
-	if !p.tiled {
-		copy(p.floats[i*p.k:(i+1)*p.k], x)
-	} else if !p.tiles.Set(i, x) {
-		p.endless.Store(true)
+	if !finite {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.endless = append(p.endless, endlessRow{i, append([]float32(nil), x...)})
 	}
-}
-
-// Again must be called when every row is set. It reports whether all of them must
-// be set once more because one is not finite: tiles cannot represent that, so the
-// rows are then multiplied as floats.
-func (p *PreparedRows) Again() bool {
-	if !p.tiled || !p.endless.Load() {
-		return false
-	}
-	p.tiled = false
-	p.floats = grown(p.floats, p.rows*p.k)
-	return true
 }
 
 // Multiply sets out[i*ld+j-lo] to the product of row i of x with row j of the
@@ -178,17 +209,26 @@ func (m *QuantizedRows) Multiply(out []float32, ld int, p *PreparedRows, lo, hi 
 // beginning of out. first must be a multiple of Grain, and so must end, unless it
 // is the number of rows.
 func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, first, end, lo, hi int) {
-	switch {
-	case lo >= hi || first >= end:
-	case p.k == 0:
+	if lo >= hi || first >= end {
+		return
+	}
+	if p.k == 0 {
 		for i := range end - first {
 			clear(out[i*ld : i*ld+hi-lo])
 		}
-	case len(p.limbs) > 0:
-		m.multiplyLimbs(out, ld, p, first, end, lo, hi)
-	case p.tiled:
+		return
+	}
+	switch p.form {
+	case limbForm, groupForm:
+		m.multiplyCodes(out, ld, p, first, end, lo, hi)
+	case tileForm:
 		m.multiplyTiles(out, ld, p, first, end, lo, hi)
 	default:
-		m.multiplyPanels(out, ld, p, first, end, lo, hi)
+		m.multiplyPanels(out, ld, p.floats[first*p.k:], end-first, lo, hi)
+	}
+	for _, e := range p.endless {
+		if e.row >= first && e.row < end {
+			m.multiplyPanels(out[(e.row-first)*ld:], ld, e.x, 1, lo, hi)
+		}
 	}
 }

@@ -16,13 +16,13 @@ func (m *QuantizedRows) limbBlock(rows int) int {
 	return min(max(1024/m.groups/Grain*Grain, Grain), 4*Grain)
 }
 
-// multiplyLimbs multiplies codes with whole numbers.
-func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, from, end, lo, hi int) {
+// multiplyCodes multiplies whole numbers with the codes themselves.
+func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, from, end, lo, hi int) {
 	limbBlock := m.limbBlock(end - from)
-	scratch := borrow(2 * limbBlock * m.groups)
+	scratch := borrow(2 * (limbBlock*m.groups + simd.GroupSlack))
 	defer scratch.release()
 	var unpacked []byte
-	if m.order() == simd.Natural && m.Bits != 8 {
+	if m.mustUnpack() {
 		bytes := borrow(limbBlock * m.cols / 4)
 		defer bytes.release()
 		unpacked = array.Bytes(bytes.f)
@@ -34,13 +34,21 @@ func (m *QuantizedRows) multiplyLimbs(out []float32, ld int, p *PreparedRows, fr
 		prefetchMatrix(m.scales, next, min(limbBlock, m.N()-next))
 		prefetchMatrix(m.biases, next, min(limbBlock, m.N()-next))
 		for i := from; i < end; i++ {
-			simd.CodeDots(out[(i-from)*ld+first-lo:], &codes, &p.limbs[i], rows)
+			to := out[(i-from)*ld+first-lo:]
+			if p.form == groupForm {
+				simd.GroupDots(to, &codes, &p.groups[i], rows)
+			} else {
+				simd.CodeDots(to, &codes, &p.limbs[i], rows)
+			}
 		}
-		for _, row := range large {
+		for _, row := range large { // of formats that have no tiles
 			m.multiplyFloats(out[row-lo:], ld, p.limbs[from:end], row)
 		}
 	}
 }
+
+// mustUnpack reports whether codes must become bytes before they are multiplied.
+func (m *QuantizedRows) mustUnpack() bool { return m.order() == simd.Natural && m.Bits != 8 }
 
 // block returns rows of the matrix as CodeDots takes them. space holds scales and
 // biases, and unpacked the codes, if these must be converted to bytes first. It
@@ -49,21 +57,41 @@ func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte)
 	c = simd.Codes{Order: m.order(), Groups: m.groups, GroupSize: m.GroupSize}
 	c.Data, c.Stride = m.codeRows(first, rows)
 	var table *simd.Table
-	c.Scales, c.Biases = cut(&space, rows*m.groups), cut(&space, rows*m.groups)
+	c.Scales, c.Biases = cut(&space, rows*m.groups+simd.GroupSlack), cut(&space, rows*m.groups+simd.GroupSlack)
 	if m.Mode == opdef.ModeAffine {
-		c.Scales = loadMatrix(m.scales, first, rows, c.Scales)
-		c.Biases = loadMatrix(m.biases, first, rows, c.Biases)
+		c.Scales = m.factors(m.scales, first, rows, c.Scales)
+		c.Biases = m.factors(m.biases, first, rows, c.Biases)
 	} else {
 		table = &e2m1Codes
 		large = m.halfScales(c.Scales, c.Biases, first, rows)
 	}
 	if unpacked != nil {
-		for i := range rows {
-			simd.UnpackCodes(unpacked[i*m.cols:(i+1)*m.cols], c.Data[i*c.Stride:], m.Bits, table)
-		}
+		m.unpack(unpacked, c.Data, c.Stride, rows, table)
 		c.Data, c.Stride = unpacked, m.cols
 	}
 	return c, large
+}
+
+// factors returns the scales or biases of rows with simd.GroupSlack numbers behind them: in
+// place if possible, else in buf.
+func (m *QuantizedRows) factors(a *array.Array, first, rows int, buf []float32) []float32 {
+	n := rows * m.groups
+	f := loadMatrix(a, first, rows, buf[:n])
+	switch {
+	case n == 0 || &f[0] == &buf[0]:
+		return buf
+	case cap(f) >= n+simd.GroupSlack: // of the same storage
+		return f[:n+simd.GroupSlack]
+	}
+	copy(buf, f)
+	return buf
+}
+
+// unpack writes the codes of rows as bytes, with a table its numbers in their place.
+func (m *QuantizedRows) unpack(to, codes []byte, stride, rows int, table *simd.Table) {
+	for i := range rows {
+		simd.UnpackCodes(to[i*m.cols:(i+1)*m.cols], codes[i*stride:], m.Bits, table)
+	}
 }
 
 // multiplyFloats sets the products with one row, from the dequantized row.

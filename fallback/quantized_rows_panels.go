@@ -17,26 +17,26 @@ const chunk = 128
 // blockRows is how many rows of x such a block has.
 const blockRows = 96
 
-// multiplyPanels multiplies floats with panels of w that are dequantized once for
-// all rows of x.
-func (m *QuantizedRows) multiplyPanels(out []float32, ld int, p *PreparedRows, from, to, lo, hi int) {
+// multiplyPanels multiplies rows of floats with panels of w that are dequantized once for
+// all of them.
+func (m *QuantizedRows) multiplyPanels(out []float32, ld int, x []float32, rows, lo, hi int) {
 	width := simd.PanelWidth()
 	size := panelK * width
 	scratch := borrow(blockRows*width + chunk*panelK + size + 2*width*m.groups)
 	defer scratch.release()
 	space := scratch.f
 	part, panels := cut(&space, blockRows*width), cut(&space, chunk*panelK)
-	for k0 := 0; k0 < p.k; k0 += panelK {
-		kn := min(panelK, p.k-k0)
+	for k0 := 0; k0 < m.cols; k0 += panelK {
+		kn := min(panelK, m.cols-k0)
 		for n0 := lo; n0 < hi; n0 += chunk {
 			end := min(n0+chunk, hi)
 			for j := n0; j < end; j += width {
 				m.panel(panels[(j-n0)*panelK:][:kn*width], space, j, min(width, end-j), k0, kn)
 			}
-			for first := from; first < to; first += blockRows {
-				rows := min(blockRows, to-first)
+			for first := 0; first < rows; first += blockRows {
+				count := min(blockRows, rows-first)
 				for j := n0; j < end; j += width {
-					m.addPanel(out[(first-from)*ld+j-lo:], ld, p.floats[first*p.k+k0:], rows, panels[(j-n0)*panelK:], min(width, end-j), kn, k0 > 0, part)
+					m.addPanel(out[first*ld+j-lo:], ld, x[first*m.cols+k0:], count, panels[(j-n0)*panelK:], min(width, end-j), kn, k0 > 0, part)
 				}
 			}
 		}

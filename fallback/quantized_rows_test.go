@@ -95,10 +95,8 @@ func checkRows(t *testing.T, rng *rand.Rand, m *QuantizedRows, plain []float32, 
 	}
 	var p PreparedRows
 	m.Reset(&p, rows)
-	for again := true; again; again = p.Again() {
-		for i := range rows {
-			p.Set(i, x[i*k:(i+1)*k])
-		}
+	for i := range rows {
+		p.Set(i, x[i*k:(i+1)*k])
 	}
 	whole, pieces := make([]float32, rows*n), make([]float32, rows*n)
 	m.Multiply(whole, n, &p, 0, n)
@@ -121,6 +119,49 @@ func checkRows(t *testing.T, rng *rand.Rand, m *QuantizedRows, plain []float32, 
 			require.Equal(t, math.Float32bits(whole[i*n+j]), math.Float32bits(pieces[i*n+j]), name)
 		}
 	}
+}
+
+// Where SameBits reports it, a row's products do not depend on how many rows there are, nor
+// on others that are not finite.
+func TestSameBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 23))
+	same := 0
+	for _, level := range simd.Levels() {
+		defer simd.Use(simd.Use(level))
+		for _, q := range quantizedForms {
+			k, n := q.GroupSize*(1+rng.IntN(5)), 1+rng.IntN(70)
+			w, scales, biases := randomQuantized(t, rng, q, n, k)
+			m, err := NewQuantizedRows(w, scales, biases, q)
+			require.NoError(t, err)
+			if !m.SameBits() {
+				continue
+			}
+			same++
+			x := make([]float32, 40*k)
+			for i := range x {
+				x[i] = float32(rng.NormFloat64() * math.Exp2(float64(rng.IntN(20)-10)))
+			}
+			x[rng.IntN(len(x))] = float32(math.Inf(1))
+			products := func(first, rows int) []float32 {
+				var p PreparedRows
+				m.Reset(&p, rows)
+				for i := range rows {
+					p.Set(i, x[(first+i)*k:(first+i+1)*k])
+				}
+				out := make([]float32, rows*n)
+				m.Multiply(out, n, &p, 0, n)
+				return out
+			}
+			all := products(0, 40)
+			for first, rows := 0, 0; first < 40; first += rows {
+				rows = min(1+rng.IntN(9), 40-first)
+				for i, v := range products(first, rows) {
+					require.Equal(t, math.Float32bits(all[first*n+i]), math.Float32bits(v), "%v: %+v, %d of %d rows, %d×%d", level, q, rows, 40, n, k)
+				}
+			}
+		}
+	}
+	require.Positive(t, same)
 }
 
 // A row that is not finite does not affect other rows, and gives the results of its own sums.

@@ -18,7 +18,6 @@ func gemmFamily() {
 		}
 	}
 	transposePanel512()
-	transposePanel512By8()
 	transposePanel2()
 	expandPanels()
 }
@@ -112,70 +111,61 @@ func panelStep(v isa, acc []reg.VecVirtual, rows, i int, a rowAt, b reg.GPVirtua
 
 // transposePanel512 writes columns of a panel from rows, 16 at a time.
 func transposePanel512() {
-	text("sets k rows of 32 numbers, a multiple of 16, of which it writes 16, to the columns of 16 rows of src, ld floats apart.",
+	text("sets k rows of 32 numbers, of which it writes 16, to the columns of 16 rows of src, ld floats apart.",
 		"transposePanelAVX512")("(dst *float32, src *float32, ld int, k int)")
 	dst := arg("dst")
 	src, pointers := byThrees(arg("src"), scaled("ld"), 16)
 	k := arg("k")
+	CMPQ(k, U8(4))
+	JL(LabelRef("rest"))
 	Label("loop")
-	r := make([]reg.VecVirtual, 16)
-	for i := range r {
-		r[i] = ZMM()
-		VMOVUPS(src(i, 0), r[i])
-	}
-	// In each 128 bits, columns of four rows; then those of all rows.
-	for i := 0; i < 16; i += 4 {
-		transpose4(r[i:i+4], func() reg.VecVirtual { return ZMM() })
-	}
-	for column := range 4 {
-		a, b, c, d := r[column], r[4+column], r[8+column], r[12+column]
-		ab, ab2, cd, cd2 := ZMM(), ZMM(), ZMM(), ZMM()
-		VSHUFF32X4(U8(0x88), b, a, ab)
-		VSHUFF32X4(U8(0xdd), b, a, ab2)
-		VSHUFF32X4(U8(0x88), d, c, cd)
-		VSHUFF32X4(U8(0xdd), d, c, cd2)
-		out := ZMM()
-		for block, pair := range [][3]any{{ab, cd, uint8(0x88)}, {ab2, cd2, uint8(0x88)}, {ab, cd, uint8(0xdd)}, {ab2, cd2, uint8(0xdd)}} {
-			VSHUFF32X4(U8(pair[2].(uint8)), pair[1].(reg.VecVirtual), pair[0].(reg.VecVirtual), out)
-			VMOVUPS(out, Mem{Base: dst, Disp: (4*block + column) * 128})
-		}
+	for column, out := range fourColumns(func(row int, to reg.VecVirtual) { VMOVUPS(src(row, 0), to) }, func(row, block int, to reg.VecVirtual) {
+		VINSERTF32X4(U8(uint8(block)), src(row, 0), to, to)
+	}) {
+		VMOVUPS(out, Mem{Base: dst, Disp: column * 128})
 	}
 	for _, p := range pointers {
-		ADDQ(U8(64), p)
+		ADDQ(U8(16), p)
 	}
-	ADDQ(U32(16*128), dst)
-	SUBQ(U8(16), k)
-	JNZ(LabelRef("loop"))
+	ADDQ(U32(4*128), dst)
+	SUBQ(U8(4), k)
+	CMPQ(k, U8(4))
+	JGE(LabelRef("loop"))
+	Label("rest")
+	TESTQ(k, k)
+	JZ(LabelRef("done"))
+	ones, mask := GP64(), K()
+	MOVQ(I64(-1), ones)
+	BZHIQ(k, ones, ones)
+	KMOVW(ones.As32(), mask)
+	for column, out := range fourColumns(func(row int, to reg.VecVirtual) { VMOVUPS_Z(src(row, 0), mask, to) }, func(row, block int, to reg.VecVirtual) {
+		x := XMM()
+		VMOVUPS_Z(src(row, 0), mask, x)
+		VINSERTF32X4(U8(uint8(block)), x, to, to)
+	}) {
+		VMOVUPS(out, Mem{Base: dst, Disp: column * 128})
+		DECQ(k)
+		JZ(LabelRef("done"))
+	}
+	Label("done")
 	VZEROUPPER()
 	RET()
 }
 
-// transposePanel512By8 writes 8 columns of a panel from rows, 16 at a time.
-func transposePanel512By8() {
-	text("sets 8 rows of 32 numbers, of which it writes 16, to columns of 16 rows of src, ld floats apart.",
-		"transposePanel8AVX512")("(dst *float32, src *float32, ld int)")
-	dst := arg("dst")
-	src, _ := byThrees(arg("src"), scaled("ld"), 16)
-	r := make([]reg.VecVirtual, 8)
+// fourColumns returns four columns of 16 rows. load loads four numbers of a row, insert
+// those of a further one as a block of a register.
+func fourColumns(load func(row int, to reg.VecVirtual), insert func(row, block int, to reg.VecVirtual)) []reg.VecVirtual {
+	r := make([]reg.VecVirtual, 4)
 	for i := range r {
-		row, z := i%4+i/4*8, ZMM() // with the row 4 behind it
-		VMOVUPS(src(row, 0), z.AsY())
-		VINSERTF64X4(U8(1), src(row+4, 0), z, z)
+		z := ZMM()
+		load(i, z.AsX().(reg.VecVirtual))
+		for block := 1; block < 4; block++ {
+			insert(4*block+i, block, z)
+		}
 		r[i] = z
 	}
-	// In each 128 bits, columns of four rows; then those of all rows.
-	for i := 0; i < 8; i += 4 {
-		transpose4(r[i:i+4], func() reg.VecVirtual { return ZMM() })
-	}
-	for column := range 4 {
-		for block, lanes := range []uint8{0x88, 0xdd} {
-			out := ZMM()
-			VSHUFF32X4(U8(lanes), r[4+column], r[column], out)
-			VMOVUPS(out, Mem{Base: dst, Disp: (4*block + column) * 128})
-		}
-	}
-	VZEROUPPER()
-	RET()
+	transpose4(r, func() reg.VecVirtual { return ZMM() })
+	return r
 }
 
 // transpose4 transposes the 4 by 4 numbers in each 128 bits of four registers.

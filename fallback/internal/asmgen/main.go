@@ -17,6 +17,7 @@ import (
 var families = map[string]func(){
 	"codedots":    codeDotsFamily,
 	"elementwise": elementwiseFamily,
+	"groups":      groupsFamily,
 	"gemm":        gemmFamily,
 	"kernels":     kernels,
 	"limbs":       limbsFamily,

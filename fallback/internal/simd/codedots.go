@@ -19,13 +19,7 @@ type Codes struct {
 	GroupSize      int // 16, 32, 64 or 128; 16 in the natural order only
 }
 
-// bytes returns the bytes of the codes of k elements.
-func (c *Codes) bytes(k int) int {
-	if c.Order == Halves {
-		return k / 2
-	}
-	return k
-}
+func (c *Codes) bytes(k int) int { return c.Order.codeBytes(k) }
 
 // CodeDots sets out[i] to the product of row i of w with x, for i < rows. x.K is
 // w.Groups·w.GroupSize, and the orders are the same.

@@ -49,15 +49,10 @@ func panelProduct2AVX2(c *float32, ldc int, a *float32, lda int, b *float32, k i
 //go:noescape
 func panelProduct1AVX2(c *float32, ldc int, a *float32, lda int, b *float32, k int, add int)
 
-// transposePanelAVX512 sets k rows of 32 numbers, a multiple of 16, of which it writes 16, to the columns of 16 rows of src, ld floats apart.
+// transposePanelAVX512 sets k rows of 32 numbers, of which it writes 16, to the columns of 16 rows of src, ld floats apart.
 //
 //go:noescape
 func transposePanelAVX512(dst *float32, src *float32, ld int, k int)
-
-// transposePanel8AVX512 sets 8 rows of 32 numbers, of which it writes 16, to columns of 16 rows of src, ld floats apart.
-//
-//go:noescape
-func transposePanel8AVX512(dst *float32, src *float32, ld int)
 
 // transposePanelAVX2 sets k rows of 16 numbers, a multiple of 8, of which it writes 8, to the columns of 8 rows of src, ld floats apart.
 //

@@ -49,6 +49,14 @@ func (o Order) Elements() int {
 	return 64
 }
 
+// codeBytes returns the bytes of the codes of k elements.
+func (o Order) codeBytes(k int) int {
+	if o == Halves {
+		return k / 2
+	}
+	return k
+}
+
 // blockBytes is the size of a block.
 func (o Order) blockBytes() int { return 3*o.Elements() + 8*blockLanes }
 

@@ -29,17 +29,11 @@ func transposePanelVector(panel, src []float32, ld, n, k int) (rows, columns int
 		}
 		return rows, columns
 	}
-	rows, columns = n-n%16, k-k%8
+	rows = n - n%16
 	for j := 0; j < rows; j += 16 {
-		sixteens := k - k%16
-		if sixteens > 0 {
-			transposePanelAVX512(&panel[j], &src[j*ld], ld, sixteens)
-		}
-		if sixteens < columns {
-			transposePanel8AVX512(&panel[sixteens*PanelWidth()+j], &src[j*ld+sixteens], ld)
-		}
+		transposePanelAVX512(&panel[j], &src[j*ld], ld, k)
 	}
-	return rows, columns
+	return rows, k
 }
 
 func expandPanelVector(panel, codes, scales, biases []float32, bits, groups, words int) bool {

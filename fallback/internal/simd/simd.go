@@ -13,6 +13,7 @@ package simd
 //go:generate sh -c "cd ../asmgen && go run . -family codedots -out ../simd/gen_codedots_amd64.s -stubs ../simd/gen_codedots_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family elementwise -out ../simd/gen_elementwise_amd64.s -stubs ../simd/gen_elementwise_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family gemm -out ../simd/gen_gemm_amd64.s -stubs ../simd/gen_gemm_amd64.go -pkg simd"
+//go:generate sh -c "cd ../asmgen && go run . -family groups -out ../simd/gen_groups_amd64.s -stubs ../simd/gen_groups_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family kernels -out ../simd/gen_kernels_amd64.s -stubs ../simd/gen_kernels_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family limbs -out ../simd/gen_limbs_amd64.s -stubs ../simd/gen_limbs_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family unpack -out ../simd/gen_unpack_amd64.s -stubs ../simd/gen_unpack_amd64.go -pkg simd"

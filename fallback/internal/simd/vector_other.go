@@ -12,6 +12,8 @@ func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { retu
 func (t *Tiles) split(int, int, []float32) uint32                            { return 0 }
 func expandTiles([]byte, []float32, int, int, int)                           {}
 func (t *Tiles) product([]float32, int, int, *TilePanels, []float32, []byte) {}
+func (l *GroupLimbs) split([]float32) uint32                                 { return 0 }
+func (l *GroupLimbs) dots([]float32, *Codes, int)                            {}
 
 // Prefetch does nothing here.
 func Prefetch([]byte) {}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// groupsFamily writes the functions of simd.GroupLimbs, which documents their layout.
+func groupsFamily() {
+	(&groupLimbs{}).emit("Natural")
+	(&groupLimbs{halves: true}).emit("Halves")
+	for _, groups := range []int{4, 2, 1} {
+		(&groupDots{halves: true, parts: 2, groups: groups}).emit("Halves")
+	}
+	(&groupDots{parts: 1, groups: 2}).emit("Natural")
+	(&groupDots{parts: 1, groups: 1}).emit("Natural")
+	(&groupDots{parts: 2, groups: 1}).emit("Natural")
+}
+
+// partBytes is the size of the limbs of 64 elements.
+const partBytes = 3 * 64
+
+// groupLimbs writes what makes limbs of groups of floats.
+type groupLimbs struct {
+	halves       bool
+	x, out       reg.GPVirtual
+	evenOdd      reg.VecVirtual
+	digits, n0   reg.VecVirtual
+	n1, down, up reg.VecVirtual
+}
+
+func (l *groupLimbs) emit(order string) {
+	text("makes the limbs of groups of 32·pairs elements of x, and their factors, and returns the largest of their absolute values' bits. Elements fill whole parts, or both parts of a block.", "groupLimbs%sAVX512", order)(
+		"(out *byte, x *float32, factors *float32, groups int, pairs int) uint32")
+	l.out, l.x = arg("out"), arg("x")
+	factors, groups, pairs := arg("factors"), arg("groups"), arg("pairs")
+	v := avx512
+	absolute, smallest, upFrom, downFrom := v.constant(0x7fffffff), v.constant(22), v.constant(275), v.constant(21)
+	l.digits = v.constant(0x00808080)
+	largest, sum := ZMM(), ZMM()
+	v.zero(largest)
+	if l.halves {
+		l.evenOdd = YMM()
+		VMOVDQU(evenOddTable(), l.evenOdd)
+	}
+	whole := 2 // pairs of a part, or of a block of two parts
+	if l.halves {
+		whole = 4
+	}
+	room := GP64()
+	MOVQ(U32(whole), room)
+
+	Label("group")
+	most, t := ZMM(), ZMM()
+	v.zero(most)
+	left, at := GP64(), GP64()
+	MOVQ(pairs, left)
+	MOVQ(l.x, at)
+	Label("most")
+	for i := range 2 {
+		VPANDD(Mem{Base: at, Disp: 64 * i}, absolute, t)
+		VPMAXUD(t, most, most)
+	}
+	ADDQ(U8(128), at)
+	DECQ(left)
+	JNZ(LabelRef("most"))
+	l.across(most, VPMAXUD, VPMAXUD)
+	VPBROADCASTD(most.AsX(), most)
+	VPMAXUD(most, largest, largest)
+	l.up, l.down = ZMM(), ZMM()
+	VPSRLD(U8(23), most, most)
+	VPMAXUD(smallest, most, most)
+	VPSUBD(most, upFrom, l.up)
+	VPSLLD(U8(23), l.up, l.up)
+	VPSUBD(downFrom, most, l.down)
+	VPSLLD(U8(23), l.down, l.down)
+	v.zero(sum)
+	MOVQ(pairs, left)
+	Label("pair")
+	l.pair(sum)
+	DECQ(room)
+	JNZ(LabelRef("inside"))
+	MOVQ(U32(whole), room)
+	ADDQ(U32(l.toNext()), l.out)
+	Label("inside")
+	DECQ(left)
+	JNZ(LabelRef("pair"))
+	l.across(sum, VPADDD, VPADDD)
+	x := sum.AsX().(reg.VecVirtual)
+	VCVTDQ2PS(x, x)
+	VMULSS(l.down.AsX(), x, x)
+	VMOVSS(l.down.AsX(), Mem{Base: factors})
+	VMOVSS(x, Mem{Base: factors, Disp: 4})
+	ADDQ(U8(8), factors)
+	DECQ(groups)
+	JNZ(LabelRef("group"))
+
+	l.across(largest, VPMAXUD, VPMAXUD)
+	result := GP32()
+	VMOVD(largest.AsX(), result)
+	Store(result, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
+}
+
+// toNext is how far it is from the end of a part, or of both parts of a block, to the next.
+func (l *groupLimbs) toNext() int {
+	if l.halves {
+		return 2*partBytes - 64
+	}
+	return partBytes - 64
+}
+
+// across joins all lanes of z in its first.
+func (l *groupLimbs) across(z reg.VecVirtual, op, wide func(...Op)) {
+	y, x := z.AsY().(reg.VecVirtual), z.AsX().(reg.VecVirtual)
+	upper := YMM()
+	VEXTRACTI64X4(U8(1), z, upper)
+	wide(upper, y, y)
+	half := upper.AsX().(reg.VecVirtual)
+	VEXTRACTI32X4(U8(1), y, half)
+	op(half, x, x)
+	VPSHUFD(U8(0x4e), x, half)
+	op(half, x, x)
+	VPSHUFD(U8(0xb1), x, half)
+	op(half, x, x)
+}
+
+// pair writes the limbs of 32 elements and moves on.
+func (l *groupLimbs) pair(sum reg.VecVirtual) {
+	n := [2]reg.VecVirtual{ZMM(), ZMM()}
+	for i, r := range n {
+		VMULPS(Mem{Base: l.x, Disp: 64 * i}, l.up, r)
+		VCVTPS2DQ(r, r)
+		VPADDD(r, sum, sum)
+		// Digits from -128 to 127: those of n + 0x808080, each less 0x80.
+		VPADDD(l.digits, r, r)
+		VPXORD(l.digits, r, r)
+	}
+	for limb := 2; limb >= 0; limb-- {
+		bytes := [2]reg.VecVirtual{XMM(), XMM()}
+		for i, r := range n {
+			VPMOVDB(r, bytes[i])
+			if limb > 0 {
+				VPSRLD(U8(8), r, r)
+			}
+		}
+		if !l.halves {
+			VMOVDQU32(bytes[0], Mem{Base: l.out, Disp: 64 * limb})
+			VMOVDQU32(bytes[1], Mem{Base: l.out, Disp: 64*limb + 16})
+			continue
+		}
+		all := YMM()
+		VINSERTI32X4(U8(1), bytes[1], bytes[0].AsY(), all)
+		VPSHUFB(l.evenOdd, all, all)
+		VPERMQ(U8(0xd8), all, all)
+		VMOVDQU32(all.AsX(), Mem{Base: l.out, Disp: 64 * limb})
+		VEXTRACTI32X4(U8(1), all, Mem{Base: l.out, Disp: partBytes + 64*limb})
+	}
+	ADDQ(U32(128), l.x)
+	if l.halves {
+		ADDQ(U8(16), l.out)
+	} else {
+		ADDQ(U8(32), l.out)
+	}
+}
+
+// evenOddTable moves the even bytes of 16 before the odd ones.
+func evenOddTable() Mem {
+	table := GLOBL("bytesEvenOdd", 8|16)
+	for i := range 32 {
+		DATA(i, U8(uint8(i%8*2+i%16/8)))
+	}
+	return table
+}

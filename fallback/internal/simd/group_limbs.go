@@ -1,0 +1,106 @@
+package simd
+
+import "unsafe"
+
+// GroupLimbs is a row of x as Tiles has it, with one power of two for each group, but in the
+// order of codes: for products of few rows with the codes themselves, which GroupDots makes
+// the same to the bit as Tiles.Multiply. Only processors that have tiles have these.
+//
+// The limbs lie in parts of 64 elements: those of weight 65536, of 256 and of 1. In the order
+// Halves, a part has the even elements of 128 and the next one the odd ones.
+type GroupLimbs struct {
+	order        Order
+	k, groupSize int
+	limbs        []byte
+	factors      []float32 // of each group, its power of two and its sum
+}
+
+// partElements is how many elements a part has.
+const partElements = 64
+
+// groupBlock returns how many elements at least are multiplied at a time: whole parts and
+// whole groups.
+func groupBlock(order Order, groupSize int) int {
+	if order == Halves {
+		return 2 * partElements
+	}
+	return max(partElements, groupSize)
+}
+
+// GroupLimbSpace returns how many float32 numbers Prepare needs for k elements.
+func GroupLimbSpace(k int, order Order, groupSize int) int {
+	whole := roundUp(k, groupBlock(order, groupSize))
+	return 15 + 3*whole/4 + 2*whole/groupSize
+}
+
+func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
+
+// Prepare sets l to x, whole groups of groupSize: 32, 64 or 128. space, of GroupLimbSpace
+// numbers, holds it until the next Prepare. It returns false for rows that Tiles.Set does not
+// represent either.
+func (l *GroupLimbs) Prepare(space []float32, x []float32, order Order, groupSize int) bool {
+	whole := roundUp(len(x), groupBlock(order, groupSize))
+	groups := len(x) / groupSize
+	*l = GroupLimbs{order: order, k: len(x), groupSize: groupSize}
+	if len(x) == 0 {
+		return true
+	}
+	space = Aligned(space)
+	limbs := cutFloats(&space, 3*whole/4)
+	l.limbs, l.factors = unsafe.Slice((*byte)(unsafe.Pointer(&limbs[0])), 3*whole), cutFloats(&space, 2*whole/groupSize)
+	if whole > len(x) {
+		clear(l.limbs[3*(whole-groupBlock(order, groupSize)):])
+		clear(l.factors[2*groups:])
+	}
+	if l.split(x) >= 0x7f800000 {
+		return false
+	}
+	for g := range groups {
+		if s := l.factors[2*g+1]; s-s != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func cutFloats(rest *[]float32, n int) []float32 {
+	out := (*rest)[:n:n]
+	*rest = (*rest)[n:]
+	return out
+}
+
+// GroupDots sets out[i] to the product of row i of w with x, for i < rows. x has w.Groups
+// groups of w.GroupSize, and the orders are the same. Behind the scales and the biases of the
+// last row there must be room for GroupSlack numbers, whatever they are.
+func GroupDots(out []float32, w *Codes, x *GroupLimbs, rows int) {
+	const some = 4 // at a time
+	whole := 0
+	if x.k%groupBlock(x.order, x.groupSize) == 0 {
+		whole = rows - rows%some
+		x.dots(out, w, whole/some)
+	}
+	for ; whole < rows; whole += some {
+		w.paddedGroups(out[whole:min(whole+some, rows)], x, whole, some)
+	}
+}
+
+// GroupSlack is how many scales and biases may be read behind the last ones.
+const GroupSlack = 3
+
+// paddedGroups multiplies copies of some rows, padded to whole blocks.
+func (c *Codes) paddedGroups(out []float32, x *GroupLimbs, first, some int) {
+	k := roundUp(x.k, groupBlock(x.order, x.groupSize))
+	wide := Codes{Order: c.Order, GroupSize: c.GroupSize, Groups: k / c.GroupSize, Stride: c.bytes(k)}
+	wide.Data = make([]byte, some*wide.Stride)
+	factors := make([]float32, 2*(some*wide.Groups+GroupSlack))
+	wide.Scales, wide.Biases = factors[:len(factors)/2], factors[len(factors)/2:]
+	for i := range out {
+		copy(wide.Data[i*wide.Stride:], c.Data[(first+i)*c.Stride:][:c.bytes(x.k)])
+		at := (first + i) * c.Groups
+		copy(wide.Scales[i*wide.Groups:], c.Scales[at:at+c.Groups])
+		copy(wide.Biases[i*wide.Groups:], c.Biases[at:at+c.Groups])
+	}
+	sums := make([]float32, some)
+	x.dots(sums, &wide, 1)
+	copy(out, sums)
+}

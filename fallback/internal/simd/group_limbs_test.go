@@ -1,0 +1,89 @@
+package simd
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestGroupDots compares products with the codes themselves to the bit with those of tiles.
+func TestGroupDots(t *testing.T) {
+	for _, level := range Levels() {
+		t.Run(level.String(), func(t *testing.T) {
+			defer Use(Use(level))
+			if !HasTiles() {
+				t.Skip("has no tiles")
+			}
+			rng := rand.New(rand.NewPCG(14, 14))
+			for range 200 {
+				checkGroupDots(t, rng)
+			}
+		})
+	}
+}
+
+func checkGroupDots(t *testing.T, rng *rand.Rand) {
+	t.Helper()
+	order, bits, size, groups := Order(rng.IntN(2)), 4, 32<<rng.IntN(3), 1+rng.IntN(9)
+	if order == Natural {
+		bits = 8
+	}
+	rows, k := 1+rng.IntN(32), groups*size
+	name := fmt.Sprintf("%d bits, groups of %d, %d rows of %d", bits, size, rows, k)
+	numbers := randomNumbers(rng, k)
+	for i := range numbers {
+		numbers[i] *= float32(math.Exp2(float64(rng.IntN(30) - 15)))
+	}
+	if rng.IntN(4) == 0 {
+		clear(numbers[:size])
+	}
+	w := randomCodeRows(rng, order, bits, size, groups, rows)
+	scales, biases := make([]float32, groups*32), make([]float32, groups*32)
+	TransposePanel(scales, w.Scales, groups, rows, groups)
+	TransposePanel(biases, w.Biases, groups, rows, groups)
+
+	var tiles Tiles
+	tiles.Reset(1, k, size)
+	require.True(t, tiles.Set(0, numbers))
+	panel := make([]float32, 8*k)
+	bytes := make([]float32, rows*k/4)
+	for i := range rows {
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&bytes[0])), rows*k)[i*k:], w.asBytes(i, k))
+	}
+	TransposePanel(panel, bytes, k/4, rows, k/4)
+	codes := Aligned(make([]float32, TileNumbers(k)+15))
+	ExpandTiles(codes, panel, k, 8, size)
+	want := make([]float32, 32)
+	tiles.Multiply(want, 32, 0, 1, 32, &TilePanels{Count: 1, Tiles: codes, Scales: scales, Biases: biases}, Aligned(make([]float32, TileSpace(1)+15)))
+
+	space := make([]float32, GroupLimbSpace(k, order, size))
+	for i := range space {
+		space[i] = float32(math.NaN()) // what does not exist must be cleared
+	}
+	var x GroupLimbs
+	require.True(t, x.Prepare(space, numbers, order, size), name)
+	got := make([]float32, rows+1)
+	w.Scales, w.Biases = append(w.Scales, space[:GroupSlack]...), append(w.Biases, space[:GroupSlack]...)
+	GroupDots(got, &w, &x, rows)
+	require.Equal(t, want[:rows], got[:rows], name)
+	require.Zero(t, got[rows], name)
+	for _, v := range []float32{float32(math.Inf(-1)), float32(math.NaN()), math.MaxFloat32} {
+		numbers[rng.IntN(k/2)], numbers[k/2] = v, v
+		require.Equal(t, tiles.Set(0, numbers), x.Prepare(space, numbers, order, size), name)
+	}
+}
+
+// asBytes returns the codes of a row.
+func (c *Codes) asBytes(row, k int) []byte {
+	out := make([]byte, k)
+	for i := range out {
+		if out[i] = c.Data[row*c.Stride+c.bytes(i)]; c.Order == Halves {
+			out[i] = out[i] >> (i % 2 * 4) & 15
+		}
+	}
+	return out
+}
