@@ -33,15 +33,14 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 		next := first + rows
 		prefetchMatrix(m.scales, next, min(limbBlock, m.N()-next))
 		prefetchMatrix(m.biases, next, min(limbBlock, m.N()-next))
-		for i := from; i < end; i++ {
-			to := out[(i-from)*ld+first-lo:]
-			if p.form == groupForm {
-				simd.GroupDots(to, &codes, &p.groups[i], rows)
-			} else {
-				simd.CodeDots(to, &codes, &p.limbs[i], rows)
-			}
+		if p.form == groupForm {
+			simd.GroupDots(out[first-lo:], ld, &codes, p.groups[from:end], rows)
+			continue
 		}
-		for _, row := range large { // of formats that have no tiles
+		for i := from; i < end; i++ {
+			simd.CodeDots(out[(i-from)*ld+first-lo:], &codes, &p.limbs[i], rows)
+		}
+		for _, row := range large {
 			m.multiplyFloats(out[row-lo:], ld, p.limbs[from:end], row)
 		}
 	}

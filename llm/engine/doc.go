@@ -23,9 +23,10 @@
 // accepted request fails for lack of memory. If a device is lost, the same happens to
 // all of its requests, which continue where they were once it is replaced.
 //
-// A request has the same tokens whatever else runs where the products of a row do not
-// depend on other rows: with affine or mxfp4 weights on GPUs with fast dot products of
-// bytes, unless the device was opened with [kompute.WithoutBatchInvariance]. Otherwise the
-// last bits of logits depend on how many requests are in a step, and with them, now and
-// then, a token: on the CPU backend, few rows and many are multiplied in different ways.
+// A request has the same tokens whatever else runs, however its prompt is divided or shared,
+// where the products of a row do not depend on other rows: with affine weights on CPUs with
+// AVX-512 VNNI, and, with mxfp4 as well, in steps of up to 64 rows (see Config.ChunkTokens) on
+// GPUs with fast dot products of bytes, unless the device was opened with
+// [kompute.WithoutBatchInvariance]. Otherwise the last bits of logits depend on how many rows
+// are in a step, and with them, now and then, a token.
 package engine

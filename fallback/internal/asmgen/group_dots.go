@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// groupDots writes the products of quantized rows, four at a time, with one row of
+// groupDots writes the products of quantized rows, four at a time, with one or two rows of
 // simd.GroupLimbs: what tiles compute, by AVX-512 VNNI from the codes as they lie in memory. A
 // block of a row's codes has one or two vectors of bytes, its parts, each with the limbs of 64
 // elements.
@@ -14,20 +14,22 @@ type groupDots struct {
 	halves bool // the parts of a block are the low and the high halves of its bytes
 	parts  int
 	groups int // in a block
+	xs     int // rows of x
 
-	code, x, ahead     reg.GPVirtual
+	code, ahead        reg.GPVirtual
 	row                rowAt
+	x, powers          []reg.GPVirtual
 	mask, weight, zero reg.VecVirtual
-	ones, times256     reg.VecVirtual // of 16 bits
-	total              reg.VecVirtual // of four rows
-	transposed         reg.VecVirtual // the order of the columns of four rows of four numbers
+	ones, times256     reg.VecVirtual   // of 16 bits
+	totals             []reg.VecVirtual // of four rows, for each row of x
+	transposed         reg.VecVirtual   // the order of the columns of four rows of four numbers
 	places             [4]reg.OpmaskVirtual
 	factors            [2]Mem // scales and biases of four groups, each for four rows
 }
 
 func (d *groupDots) emit(order string) {
-	text("sets out to the products of x with blocks of 4·fours quantized rows. It may read scales and biases of up to four groups behind the last.", "groupDots%s%dVNNI512", order, 64*d.parts/d.groups)(
-		"(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)")
+	text("sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.", "groupDots%s%dx%dVNNI512", order, 64*d.parts/d.groups, d.xs)(
+		"(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int)")
 	stride, groups := arg("stride"), scaled("groups")
 	triple := tripled(groups)
 	var at [2]reg.GPVirtual
@@ -36,31 +38,39 @@ func (d *groupDots) emit(order string) {
 		at[i], d.factors[i] = GP64(), AllocLocal(64)
 		rows[i] = rowsAt(at[i], groups, triple)
 	}
-	d.code, d.x, d.ahead = GP64(), GP64(), GP64()
+	d.code, d.ahead = GP64(), GP64()
 	d.row = rowPointers(d.code, stride, 4)
+	for range d.xs {
+		d.x, d.powers, d.totals = append(d.x, GP64()), append(d.powers, GP64()), append(d.totals, XMM())
+	}
 	d.constants()
-	d.total = XMM()
-	powers, left := GP64(), GP64()
+	left := GP64()
 
 	Label("rows")
 	MOVQ(slot("codes"), d.code)
 	MOVQ(d.code, d.ahead)
 	MOVQ(slot("scales"), at[0])
 	MOVQ(slot("biases"), at[1])
-	MOVQ(slot("x"), d.x)
-	MOVQ(slot("powers"), powers)
+	for i := range d.xs {
+		MOVQ(slot([]string{"x", "x2"}[i]), d.x[i])
+		MOVQ(slot([]string{"powers", "powers2"}[i]), d.powers[i])
+	}
 	MOVQ(slot("blocks"), left)
-	VMOVDQA32(d.zero.AsX(), d.total)
+	for _, r := range d.totals {
+		VMOVDQA32(d.zero.AsX(), r)
+	}
 	Label("groups")
 	for i := range at {
 		d.loadFactors(rows[i], d.factors[i])
 		ADDQ(U8(16), at[i])
 	}
 	for block := range 4 / d.groups {
-		for g, sum := range d.sums(d.block()) {
-			d.add(sum, block*d.groups+g, Mem{Base: powers, Disp: 8 * g})
+		for i, sums := range d.block() {
+			for g, n := range d.floats(sums) {
+				d.add(n, i, block*d.groups+g, g)
+			}
+			ADDQ(U8(8*d.groups), d.powers[i])
 		}
-		ADDQ(U8(8*d.groups), powers)
 		DECQ(left)
 		if block < 4/d.groups-1 {
 			JZ(LabelRef("store"))
@@ -69,9 +79,13 @@ func (d *groupDots) emit(order string) {
 		}
 	}
 	Label("store")
-	out, bytes := arg("out"), GP64()
-	VMOVUPS(d.total, Mem{Base: out})
-	ADDQ(U8(16), slot("out"))
+	bytes := GP64()
+	for i, r := range d.totals {
+		out := slot([]string{"out", "out2"}[i])
+		MOVQ(out, bytes)
+		VMOVUPS(r, Mem{Base: bytes})
+		ADDQ(U8(16), out)
+	}
 	LEAQ(Mem{Base: stride, Index: stride, Scale: 1}, bytes)
 	ADDQ(bytes, bytes)
 	ADDQ(bytes, slot("codes"))
@@ -126,10 +140,17 @@ func (d *groupDots) loadFactors(at rowAt, to Mem) {
 	VMOVUPS(r, to)
 }
 
-// block returns the sums of a block of four rows, of the limbs of weight 65536 and of the
-// others, and moves on. A vector has in every four lanes those of the rows, for a quarter of
-// the block's elements.
-func (d *groupDots) block() (high, low reg.VecVirtual) {
+// sums are those of four rows and a block. A vector has in every four lanes those of the rows,
+// for a quarter of the block's elements.
+type sums struct {
+	high, low reg.VecVirtual // of the limbs of weight 65536, and of the others
+}
+
+// limbOf gives the limb of a part of a row of x.
+type limbOf func(x, limb, part int) Op
+
+// block returns the sums of a block of four rows for each row of x, and moves on.
+func (d *groupDots) block() (all []sums) {
 	bytes := 64 * d.parts
 	if d.halves {
 		bytes = 64
@@ -138,36 +159,52 @@ func (d *groupDots) block() (high, low reg.VecVirtual) {
 		PREFETCHT0(Mem{Base: d.ahead, Disp: 2*prefetchAhead + 64*i})
 	}
 	ADDQ(U32(4*bytes), d.ahead)
-	var limbs [3][]reg.VecVirtual
-	for limb := range limbs {
-		limbs[limb] = avx512.vecs(d.parts)
-		for part, r := range limbs[limb] {
-			VMOVDQU32(Mem{Base: d.x, Disp: part*partBytes + 64*limb}, r)
-		}
-	}
+	limb := d.limbs()
 	if d.halves {
-		high, low = d.packedSums(limbs)
+		all = d.packedSums(limb)
 	} else {
-		high, low = d.wideSums(limbs)
+		all = d.wideSums(limb)
 	}
 	ADDQ(U32(bytes), d.code)
-	ADDQ(U32(partBytes*d.parts), d.x)
-	return high, low
+	for _, r := range d.x {
+		ADDQ(U32(partBytes*d.parts), r)
+	}
+	return all
+}
+
+// limbs gives those of one row of x in registers, and those of two in memory.
+func (d *groupDots) limbs() limbOf {
+	at := func(x, limb, part int) Mem { return Mem{Base: d.x[x], Disp: part*partBytes + 64*limb} }
+	if d.xs > 1 {
+		return func(x, limb, part int) Op { return at(x, limb, part) }
+	}
+	var r [3][2]reg.VecVirtual
+	for limb := range r {
+		for part := range d.parts {
+			r[limb][part] = ZMM()
+			VMOVDQU32(at(0, limb, part), r[limb][part])
+		}
+	}
+	return func(_, limb, part int) Op { return r[limb][part] }
 }
 
 // wideSums are the sums of codes of 8 bits.
-func (d *groupDots) wideSums(limbs [3][]reg.VecVirtual) (high, low reg.VecVirtual) {
-	var highs, lows [4]reg.VecVirtual
-	for row := range highs {
+func (d *groupDots) wideSums(limb limbOf) []sums {
+	highs, lows := make([][4]reg.VecVirtual, d.xs), make([][4]reg.VecVirtual, d.xs)
+	for row := range 4 {
 		codes := d.codes(row)
-		high, low := d.none(), d.none()
-		d.multiply(codes, limbs[0], high)
-		d.multiply(codes, limbs[1], low)
-		VPSLLD(U8(8), low, low)
-		d.multiply(codes, limbs[2], low)
-		highs[row], lows[row] = high, low
+		for x := range d.xs {
+			high := d.products(codes, limb, x, 0, d.none())
+			low := d.products(codes, limb, x, 1, d.none())
+			VPSLLD(U8(8), low, low)
+			highs[x][row], lows[x][row] = high, d.products(codes, limb, x, 2, low)
+		}
 	}
-	return transposedSums(highs), transposedSums(lows)
+	all := make([]sums, d.xs)
+	for x := range all {
+		all[x] = sums{transposedSums(highs[x]), transposedSums(lows[x])}
+	}
+	return all
 }
 
 func (d *groupDots) none() reg.VecVirtual {
@@ -176,38 +213,40 @@ func (d *groupDots) none() reg.VecVirtual {
 	return r
 }
 
-func (d *groupDots) multiply(codes, limbs []reg.VecVirtual, sum reg.VecVirtual) {
+// products adds the products of codes with a limb of a row of x to sum, and returns that.
+func (d *groupDots) products(codes []reg.VecVirtual, limb limbOf, x, which int, sum reg.VecVirtual) reg.VecVirtual {
 	for part, r := range codes {
-		VPDPBUSD(limbs[part], r, sum)
+		VPDPBUSD(limb(x, which, part), r, sum)
 	}
+	return sum
 }
 
 // packedSums are the sums of codes of 4 bits. The sum of a lane, 8·15·128 at most, fits 16 bits,
 // and so does that of two, so that sums of several rows move into one vector at once.
-func (d *groupDots) packedSums(limbs [3][]reg.VecVirtual) (high, low reg.VecVirtual) {
-	var pairs [2][3]reg.VecVirtual // sums of two lanes, of two rows and by limb
-	for pair := range pairs {
-		var codes [2][]reg.VecVirtual
-		for i := range codes {
-			codes[i] = d.codes(2*pair + i)
-		}
-		for limb := range limbs {
-			first, second := d.none(), d.none()
-			d.multiply(codes[0], limbs[limb], first)
-			d.multiply(codes[1], limbs[limb], second)
-			VPACKSSDW(second, first, first)
-			VPMADDWD(d.ones, first, first)
-			pairs[pair][limb] = first
+func (d *groupDots) packedSums(limb limbOf) []sums {
+	pairs := make([][2][3]reg.VecVirtual, d.xs) // sums of two lanes, of two rows and by limb
+	for pair := range 2 {
+		first, second := d.codes(2*pair), d.codes(2*pair+1)
+		for x := range d.xs {
+			for which := range 3 {
+				r := d.products(first, limb, x, which, d.none())
+				VPACKSSDW(d.products(second, limb, x, which, d.none()), r, r)
+				VPMADDWD(d.ones, r, r)
+				pairs[x][pair][which] = r
+			}
 		}
 	}
-	sums := pairs[0]
-	for limb, r := range sums {
-		VPACKSSDW(pairs[1][limb], r, r)
+	all := make([]sums, d.xs)
+	for x, p := range pairs {
+		for which, r := range p[0] {
+			VPACKSSDW(p[1][which], r, r)
+		}
+		VPMADDWD(d.ones, p[0][0], p[0][0])
+		VPMADDWD(d.times256, p[0][1], p[0][1])
+		VPDPWSSD(d.ones, p[0][2], p[0][1])
+		all[x] = sums{p[0][0], p[0][1]}
 	}
-	VPMADDWD(d.ones, sums[0], sums[0])
-	VPMADDWD(d.times256, sums[1], sums[1])
-	VPDPWSSD(d.ones, sums[2], sums[1])
-	return sums[0], sums[1]
+	return all
 }
 
 // codes loads the parts of a row's block.
@@ -246,8 +285,9 @@ func transposedSums(r [4]reg.VecVirtual) reg.VecVirtual {
 	return pairs[0]
 }
 
-// sums returns the sums of each group of a block as floats, of four rows.
-func (d *groupDots) sums(high, low reg.VecVirtual) []reg.VecVirtual {
+// floats returns the sums of each group of a block, of four rows.
+func (d *groupDots) floats(s sums) []reg.VecVirtual {
+	high, low := s.high, s.low
 	shuffled := func(a, b reg.VecVirtual, order uint8) reg.VecVirtual {
 		r := ZMM()
 		VSHUFI32X4(U8(order), b, a, r)
@@ -277,15 +317,14 @@ func (d *groupDots) sums(high, low reg.VecVirtual) []reg.VecVirtual {
 	return out
 }
 
-// add adds a group of four rows to the results, in the order of combineVNNI; place is that of
-// the group among four.
-func (d *groupDots) add(n reg.VecVirtual, place int, power Mem) {
-	sum := power
-	sum.Disp += 4
+// add adds group g of a block to the results of a row of x, in the order of combineVNNI; place
+// is the group's among four.
+func (d *groupDots) add(n reg.VecVirtual, x, place, g int) {
+	power, sum := Mem{Base: d.powers[x], Disp: 8 * g}, Mem{Base: d.powers[x], Disp: 8*g + 4}
 	scale, bias := XMM(), XMM()
 	VMOVUPS(d.factors[0].Offset(16*place), scale)
 	VMOVUPS(d.factors[1].Offset(16*place), bias)
 	VMULPS_BCST(power, scale, scale)
-	VFMADD231PS_BCST(sum, bias, d.total)
-	VFMADD231PS(n, scale, d.total)
+	VFMADD231PS_BCST(sum, bias, d.totals[x])
+	VFMADD231PS(n, scale, d.totals[x])
 }

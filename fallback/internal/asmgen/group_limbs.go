@@ -10,12 +10,14 @@ import (
 func groupsFamily() {
 	(&groupLimbs{}).emit("Natural")
 	(&groupLimbs{halves: true}).emit("Halves")
-	for _, groups := range []int{4, 2, 1} {
-		(&groupDots{halves: true, parts: 2, groups: groups}).emit("Halves")
+	for xs := 1; xs <= 2; xs++ {
+		for _, groups := range []int{4, 2, 1} {
+			(&groupDots{halves: true, parts: 2, groups: groups, xs: xs}).emit("Halves")
+		}
+		(&groupDots{parts: 1, groups: 2, xs: xs}).emit("Natural")
+		(&groupDots{parts: 1, groups: 1, xs: xs}).emit("Natural")
+		(&groupDots{parts: 2, groups: 1, xs: xs}).emit("Natural")
 	}
-	(&groupDots{parts: 1, groups: 2}).emit("Natural")
-	(&groupDots{parts: 1, groups: 1}).emit("Natural")
-	(&groupDots{parts: 2, groups: 1}).emit("Natural")
 }
 
 // partBytes is the size of the limbs of 64 elements.
@@ -23,11 +25,11 @@ const partBytes = 3 * 64
 
 // groupLimbs writes what makes limbs of groups of floats.
 type groupLimbs struct {
-	halves       bool
-	x, out       reg.GPVirtual
-	evenOdd      reg.VecVirtual
-	digits, n0   reg.VecVirtual
-	n1, down, up reg.VecVirtual
+	halves   bool
+	x, out   reg.GPVirtual
+	evenOdd  reg.VecVirtual
+	digits   reg.VecVirtual
+	down, up reg.VecVirtual
 }
 
 func (l *groupLimbs) emit(order string) {
@@ -65,7 +67,7 @@ func (l *groupLimbs) emit(order string) {
 	ADDQ(U8(128), at)
 	DECQ(left)
 	JNZ(LabelRef("most"))
-	l.across(most, VPMAXUD, VPMAXUD)
+	l.across(most, VPMAXUD)
 	VPBROADCASTD(most.AsX(), most)
 	VPMAXUD(most, largest, largest)
 	l.up, l.down = ZMM(), ZMM()
@@ -86,7 +88,7 @@ func (l *groupLimbs) emit(order string) {
 	Label("inside")
 	DECQ(left)
 	JNZ(LabelRef("pair"))
-	l.across(sum, VPADDD, VPADDD)
+	l.across(sum, VPADDD)
 	x := sum.AsX().(reg.VecVirtual)
 	VCVTDQ2PS(x, x)
 	VMULSS(l.down.AsX(), x, x)
@@ -96,7 +98,7 @@ func (l *groupLimbs) emit(order string) {
 	DECQ(groups)
 	JNZ(LabelRef("group"))
 
-	l.across(largest, VPMAXUD, VPMAXUD)
+	l.across(largest, VPMAXUD)
 	result := GP32()
 	VMOVD(largest.AsX(), result)
 	Store(result, ReturnIndex(0))
@@ -113,11 +115,11 @@ func (l *groupLimbs) toNext() int {
 }
 
 // across joins all lanes of z in its first.
-func (l *groupLimbs) across(z reg.VecVirtual, op, wide func(...Op)) {
+func (l *groupLimbs) across(z reg.VecVirtual, op func(...Op)) {
 	y, x := z.AsY().(reg.VecVirtual), z.AsX().(reg.VecVirtual)
 	upper := YMM()
 	VEXTRACTI64X4(U8(1), z, upper)
-	wide(upper, y, y)
+	op(upper, y, y)
 	half := upper.AsX().(reg.VecVirtual)
 	VEXTRACTI32X4(U8(1), y, half)
 	op(half, x, x)

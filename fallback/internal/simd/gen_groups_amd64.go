@@ -14,32 +14,62 @@ func groupLimbsNaturalAVX512(out *byte, x *float32, factors *float32, groups int
 //go:noescape
 func groupLimbsHalvesAVX512(out *byte, x *float32, factors *float32, groups int, pairs int) uint32
 
-// groupDotsHalves32VNNI512 sets out to the products of x with blocks of 4·fours quantized rows. It may read scales and biases of up to four groups behind the last.
+// groupDotsHalves32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
 //
 //go:noescape
-func groupDotsHalves32VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 
-// groupDotsHalves64VNNI512 sets out to the products of x with blocks of 4·fours quantized rows. It may read scales and biases of up to four groups behind the last.
+// groupDotsHalves64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
 //
 //go:noescape
-func groupDotsHalves64VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 
-// groupDotsHalves128VNNI512 sets out to the products of x with blocks of 4·fours quantized rows. It may read scales and biases of up to four groups behind the last.
+// groupDotsHalves128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
 //
 //go:noescape
-func groupDotsHalves128VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 
-// groupDotsNatural32VNNI512 sets out to the products of x with blocks of 4·fours quantized rows. It may read scales and biases of up to four groups behind the last.
+// groupDotsNatural32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
 //
 //go:noescape
-func groupDotsNatural32VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 
-// groupDotsNatural64VNNI512 sets out to the products of x with blocks of 4·fours quantized rows. It may read scales and biases of up to four groups behind the last.
+// groupDotsNatural64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
 //
 //go:noescape
-func groupDotsNatural64VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 
-// groupDotsNatural128VNNI512 sets out to the products of x with blocks of 4·fours quantized rows. It may read scales and biases of up to four groups behind the last.
+// groupDotsNatural128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
 //
 //go:noescape
-func groupDotsNatural128VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+
+// groupDotsHalves32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+//
+//go:noescape
+func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+
+// groupDotsHalves64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+//
+//go:noescape
+func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+
+// groupDotsHalves128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+//
+//go:noescape
+func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+
+// groupDotsNatural32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+//
+//go:noescape
+func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+
+// groupDotsNatural64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+//
+//go:noescape
+func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+
+// groupDotsNatural128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+//
+//go:noescape
+func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)

@@ -294,131 +294,131 @@ DATA bytesEvenOdd<>+30(SB)/1, $0x0d
 DATA bytesEvenOdd<>+31(SB)/1, $0x0f
 GLOBL bytesEvenOdd<>(SB), RODATA|NOPTR, $32
 
-// func groupDotsHalves32VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+// func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves32VNNI512(SB), NOSPLIT, $128-80
-	MOVQ         stride+16(FP), AX
-	MOVQ         groups+40(FP), CX
+TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
 	LEAQ         (CX)(CX*2), DX
-	LEAQ         (AX)(AX*2), R10
+	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x0f0f0f0f, BX
 	VMOVD        BX, X0
-	VPBROADCASTD X0, Z0
+	VPBROADCASTD X0, Z1
 	MOVL         $0x00010001, BX
-	VMOVD        BX, X2
-	VPBROADCASTD X2, Z2
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z2
 	MOVL         $0x01000100, BX
-	VMOVD        BX, X3
-	VPBROADCASTD X3, Z3
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z3
 	MOVL         $0x47800000, BX
-	VMOVD        BX, X4
-	VPBROADCASTD X4, Z4
-	VPXORD       Z1, Z1, Z1
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z4
+	VPXORD       Z5, Z5, Z5
 	MOVL         $0x000000f0, BX
 	KMOVW        BX, K1
 	MOVL         $0x00000f00, BX
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
-	VMOVDQU32    transposedColumns<>+0(SB), Z5
+	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
-	MOVQ      codes+8(FP), DI
-	MOVQ      DI, R9
-	MOVQ      scales+24(FP), BX
-	MOVQ      biases+32(FP), SI
-	MOVQ      x+48(FP), R8
-	MOVQ      powers+56(FP), R11
-	MOVQ      blocks+64(FP), R12
-	VMOVDQA32 X1, X6
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      blocks+88(FP), R12
+	VMOVDQA32 X5, X0
 
 groups:
 	VBROADCASTF32X4  (BX), Z7
 	VBROADCASTF32X4  (BX)(CX*1), K1, Z7
 	VBROADCASTF32X4  (BX)(CX*2), K2, Z7
 	VBROADCASTF32X4  (BX)(DX*1), K3, Z7
-	VPERMPS          Z7, Z5, Z7
+	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
 	ADDQ             $0x10, BX
 	VBROADCASTF32X4  (SI), Z7
 	VBROADCASTF32X4  (SI)(CX*1), K1, Z7
 	VBROADCASTF32X4  (SI)(CX*2), K2, Z7
 	VBROADCASTF32X4  (SI)(DX*1), K3, Z7
-	VPERMPS          Z7, Z5, Z7
+	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, 64(SP)
 	ADDQ             $0x10, SI
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z7
-	VMOVDQU32        192(R8), Z8
-	VMOVDQU32        64(R8), Z9
-	VMOVDQU32        256(R8), Z10
-	VMOVDQU32        128(R8), Z11
-	VMOVDQU32        320(R8), Z12
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z8
+	VMOVDQU32        64(R10), Z9
+	VMOVDQU32        256(R10), Z10
+	VMOVDQU32        128(R10), Z11
+	VMOVDQU32        320(R10), Z12
 	VMOVDQU32        (DI), Z13
 	VPSRLW           $0x04, Z13, Z14
-	VPANDD           Z0, Z13, Z13
-	VPANDD           Z0, Z14, Z14
+	VPANDD           Z1, Z13, Z13
+	VPANDD           Z1, Z14, Z14
 	VMOVDQU32        (DI)(AX*1), Z15
 	VPSRLW           $0x04, Z15, Z16
-	VPANDD           Z0, Z15, Z15
-	VPANDD           Z0, Z16, Z16
-	VMOVDQA32        Z1, Z17
-	VMOVDQA32        Z1, Z18
+	VPANDD           Z1, Z15, Z15
+	VPANDD           Z1, Z16, Z16
+	VMOVDQA32        Z5, Z17
 	VPDPBUSD         Z7, Z13, Z17
 	VPDPBUSD         Z8, Z14, Z17
+	VMOVDQA32        Z5, Z18
 	VPDPBUSD         Z7, Z15, Z18
 	VPDPBUSD         Z8, Z16, Z18
 	VPACKSSDW        Z18, Z17, Z17
 	VPMADDWD         Z2, Z17, Z17
-	VMOVDQA32        Z1, Z18
-	VMOVDQA32        Z1, Z19
+	VMOVDQA32        Z5, Z18
 	VPDPBUSD         Z9, Z13, Z18
 	VPDPBUSD         Z10, Z14, Z18
+	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z9, Z15, Z19
 	VPDPBUSD         Z10, Z16, Z19
 	VPACKSSDW        Z19, Z18, Z18
 	VPMADDWD         Z2, Z18, Z18
-	VMOVDQA32        Z1, Z19
-	VMOVDQA32        Z1, Z20
+	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z11, Z13, Z19
 	VPDPBUSD         Z12, Z14, Z19
-	VPDPBUSD         Z11, Z15, Z20
-	VPDPBUSD         Z12, Z16, Z20
-	VPACKSSDW        Z20, Z19, Z19
+	VMOVDQA32        Z5, Z13
+	VPDPBUSD         Z11, Z15, Z13
+	VPDPBUSD         Z12, Z16, Z13
+	VPACKSSDW        Z13, Z19, Z19
 	VPMADDWD         Z2, Z19, Z19
 	VMOVDQU32        (DI)(AX*2), Z13
 	VPSRLW           $0x04, Z13, Z14
-	VPANDD           Z0, Z13, Z13
-	VPANDD           Z0, Z14, Z14
-	VMOVDQU32        (DI)(R10*1), Z15
+	VPANDD           Z1, Z13, Z13
+	VPANDD           Z1, Z14, Z14
+	VMOVDQU32        (DI)(R9*1), Z15
 	VPSRLW           $0x04, Z15, Z16
-	VPANDD           Z0, Z15, Z15
-	VPANDD           Z0, Z16, Z16
-	VMOVDQA32        Z1, Z20
-	VMOVDQA32        Z1, Z21
+	VPANDD           Z1, Z15, Z15
+	VPANDD           Z1, Z16, Z16
+	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z7, Z13, Z20
 	VPDPBUSD         Z8, Z14, Z20
+	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z15, Z21
 	VPDPBUSD         Z8, Z16, Z21
 	VPACKSSDW        Z21, Z20, Z20
 	VPMADDWD         Z2, Z20, Z20
-	VMOVDQA32        Z1, Z7
-	VMOVDQA32        Z1, Z8
+	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z9, Z13, Z7
 	VPDPBUSD         Z10, Z14, Z7
+	VMOVDQA32        Z5, Z8
 	VPDPBUSD         Z9, Z15, Z8
 	VPDPBUSD         Z10, Z16, Z8
 	VPACKSSDW        Z8, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z1, Z8
-	VMOVDQA32        Z1, Z9
+	VMOVDQA32        Z5, Z8
 	VPDPBUSD         Z11, Z13, Z8
 	VPDPBUSD         Z12, Z14, Z8
+	VMOVDQA32        Z5, Z9
 	VPDPBUSD         Z11, Z15, Z9
 	VPDPBUSD         Z12, Z16, Z9
 	VPACKSSDW        Z9, Z8, Z8
@@ -430,7 +430,7 @@ groups:
 	VPMADDWD         Z3, Z18, Z18
 	VPDPWSSD         Z2, Z19, Z18
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VCVTDQ2PS        Z17, Z17
 	VCVTDQ2PS        Z18, Z18
 	VFMADD231PS      Z4, Z17, Z18
@@ -440,36 +440,36 @@ groups:
 	VMOVUPS          (SP), X10
 	VMOVUPS          64(SP), X11
 	VMULPS.BCST      (R11), X10, X10
-	VFMADD231PS.BCST 4(R11), X11, X6
-	VFMADD231PS      X18, X10, X6
+	VFMADD231PS.BCST 4(R11), X11, X0
+	VFMADD231PS      X18, X10, X0
 	VMOVUPS          16(SP), X10
 	VMOVUPS          80(SP), X11
 	VMULPS.BCST      8(R11), X10, X10
-	VFMADD231PS.BCST 12(R11), X11, X6
-	VFMADD231PS      X7, X10, X6
+	VFMADD231PS.BCST 12(R11), X11, X0
+	VFMADD231PS      X7, X10, X0
 	VMOVUPS          32(SP), X7
 	VMOVUPS          96(SP), X10
 	VMULPS.BCST      16(R11), X7, X7
-	VFMADD231PS.BCST 20(R11), X10, X6
-	VFMADD231PS      X8, X7, X6
+	VFMADD231PS.BCST 20(R11), X10, X0
+	VFMADD231PS      X8, X7, X0
 	VMOVUPS          48(SP), X7
 	VMOVUPS          112(SP), X8
 	VMULPS.BCST      24(R11), X7, X7
-	VFMADD231PS.BCST 28(R11), X8, X6
-	VFMADD231PS      X9, X7, X6
+	VFMADD231PS.BCST 28(R11), X8, X0
+	VFMADD231PS      X9, X7, X0
 	ADDQ             $0x20, R11
 	DECQ             R12
 	JNZ              groups
 	MOVQ             out+0(FP), BX
-	VMOVUPS          X6, (BX)
+	VMOVUPS          X0, (BX)
 	ADDQ             $0x10, out+0(FP)
 	LEAQ             (AX)(AX*1), BX
 	ADDQ             BX, BX
-	ADDQ             BX, codes+8(FP)
+	ADDQ             BX, codes+16(FP)
 	LEAQ             (CX)(DX*1), BX
-	ADDQ             BX, scales+24(FP)
-	ADDQ             BX, biases+32(FP)
-	DECQ             fours+72(FP)
+	ADDQ             BX, scales+32(FP)
+	ADDQ             BX, biases+40(FP)
+	DECQ             fours+96(FP)
 	JNZ              rows
 	VZEROUPPER
 	RET
@@ -492,131 +492,131 @@ DATA transposedColumns<>+56(SB)/4, $0x0000000b
 DATA transposedColumns<>+60(SB)/4, $0x0000000f
 GLOBL transposedColumns<>(SB), RODATA|NOPTR, $64
 
-// func groupDotsHalves64VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+// func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves64VNNI512(SB), NOSPLIT, $128-80
-	MOVQ         stride+16(FP), AX
-	MOVQ         groups+40(FP), CX
+TEXT ·groupDotsHalves64x1VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
 	LEAQ         (CX)(CX*2), DX
-	LEAQ         (AX)(AX*2), R10
+	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x0f0f0f0f, BX
 	VMOVD        BX, X0
-	VPBROADCASTD X0, Z0
+	VPBROADCASTD X0, Z1
 	MOVL         $0x00010001, BX
-	VMOVD        BX, X2
-	VPBROADCASTD X2, Z2
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z2
 	MOVL         $0x01000100, BX
-	VMOVD        BX, X3
-	VPBROADCASTD X3, Z3
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z3
 	MOVL         $0x47800000, BX
-	VMOVD        BX, X4
-	VPBROADCASTD X4, Z4
-	VPXORD       Z1, Z1, Z1
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z4
+	VPXORD       Z5, Z5, Z5
 	MOVL         $0x000000f0, BX
 	KMOVW        BX, K1
 	MOVL         $0x00000f00, BX
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
-	VMOVDQU32    transposedColumns<>+0(SB), Z5
+	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
-	MOVQ      codes+8(FP), DI
-	MOVQ      DI, R9
-	MOVQ      scales+24(FP), BX
-	MOVQ      biases+32(FP), SI
-	MOVQ      x+48(FP), R8
-	MOVQ      powers+56(FP), R11
-	MOVQ      blocks+64(FP), R12
-	VMOVDQA32 X1, X6
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      blocks+88(FP), R12
+	VMOVDQA32 X5, X0
 
 groups:
 	VBROADCASTF32X4  (BX), Z7
 	VBROADCASTF32X4  (BX)(CX*1), K1, Z7
 	VBROADCASTF32X4  (BX)(CX*2), K2, Z7
 	VBROADCASTF32X4  (BX)(DX*1), K3, Z7
-	VPERMPS          Z7, Z5, Z7
+	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
 	ADDQ             $0x10, BX
 	VBROADCASTF32X4  (SI), Z7
 	VBROADCASTF32X4  (SI)(CX*1), K1, Z7
 	VBROADCASTF32X4  (SI)(CX*2), K2, Z7
 	VBROADCASTF32X4  (SI)(DX*1), K3, Z7
-	VPERMPS          Z7, Z5, Z7
+	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, 64(SP)
 	ADDQ             $0x10, SI
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z7
-	VMOVDQU32        192(R8), Z10
-	VMOVDQU32        64(R8), Z11
-	VMOVDQU32        256(R8), Z12
-	VMOVDQU32        128(R8), Z13
-	VMOVDQU32        320(R8), Z14
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z10
+	VMOVDQU32        64(R10), Z11
+	VMOVDQU32        256(R10), Z12
+	VMOVDQU32        128(R10), Z13
+	VMOVDQU32        320(R10), Z14
 	VMOVDQU32        (DI), Z15
 	VPSRLW           $0x04, Z15, Z16
-	VPANDD           Z0, Z15, Z15
-	VPANDD           Z0, Z16, Z16
+	VPANDD           Z1, Z15, Z15
+	VPANDD           Z1, Z16, Z16
 	VMOVDQU32        (DI)(AX*1), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
-	VMOVDQA32        Z1, Z19
-	VMOVDQA32        Z1, Z20
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z15, Z19
 	VPDPBUSD         Z10, Z16, Z19
+	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z7, Z17, Z20
 	VPDPBUSD         Z10, Z18, Z20
 	VPACKSSDW        Z20, Z19, Z19
 	VPMADDWD         Z2, Z19, Z19
-	VMOVDQA32        Z1, Z20
-	VMOVDQA32        Z1, Z21
+	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z11, Z15, Z20
 	VPDPBUSD         Z12, Z16, Z20
+	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z11, Z17, Z21
 	VPDPBUSD         Z12, Z18, Z21
 	VPACKSSDW        Z21, Z20, Z20
 	VPMADDWD         Z2, Z20, Z20
-	VMOVDQA32        Z1, Z21
-	VMOVDQA32        Z1, Z22
+	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z13, Z15, Z21
 	VPDPBUSD         Z14, Z16, Z21
-	VPDPBUSD         Z13, Z17, Z22
-	VPDPBUSD         Z14, Z18, Z22
-	VPACKSSDW        Z22, Z21, Z21
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         Z13, Z17, Z15
+	VPDPBUSD         Z14, Z18, Z15
+	VPACKSSDW        Z15, Z21, Z21
 	VPMADDWD         Z2, Z21, Z21
 	VMOVDQU32        (DI)(AX*2), Z15
 	VPSRLW           $0x04, Z15, Z16
-	VPANDD           Z0, Z15, Z15
-	VPANDD           Z0, Z16, Z16
-	VMOVDQU32        (DI)(R10*1), Z17
+	VPANDD           Z1, Z15, Z15
+	VPANDD           Z1, Z16, Z16
+	VMOVDQU32        (DI)(R9*1), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z15, Z22
 	VPDPBUSD         Z10, Z16, Z22
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z7, Z17, Z23
 	VPDPBUSD         Z10, Z18, Z23
 	VPACKSSDW        Z23, Z22, Z22
 	VPMADDWD         Z2, Z22, Z22
-	VMOVDQA32        Z1, Z7
-	VMOVDQA32        Z1, Z10
+	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z11, Z15, Z7
 	VPDPBUSD         Z12, Z16, Z7
+	VMOVDQA32        Z5, Z10
 	VPDPBUSD         Z11, Z17, Z10
 	VPDPBUSD         Z12, Z18, Z10
 	VPACKSSDW        Z10, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z1, Z10
-	VMOVDQA32        Z1, Z11
+	VMOVDQA32        Z5, Z10
 	VPDPBUSD         Z13, Z15, Z10
 	VPDPBUSD         Z14, Z16, Z10
+	VMOVDQA32        Z5, Z11
 	VPDPBUSD         Z13, Z17, Z11
 	VPDPBUSD         Z14, Z18, Z11
 	VPACKSSDW        Z11, Z10, Z10
@@ -628,7 +628,7 @@ groups:
 	VPMADDWD         Z3, Z20, Z20
 	VPDPWSSD         Z2, Z21, Z20
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z20, Z19, Z7
 	VSHUFI32X4       $0xdd, Z20, Z19, Z10
 	VPADDD           Z10, Z7, Z7
@@ -639,87 +639,87 @@ groups:
 	VMOVUPS          (SP), X9
 	VMOVUPS          64(SP), X10
 	VMULPS.BCST      (R11), X9, X9
-	VFMADD231PS.BCST 4(R11), X10, X6
-	VFMADD231PS      X8, X9, X6
+	VFMADD231PS.BCST 4(R11), X10, X0
+	VFMADD231PS      X8, X9, X0
 	VMOVUPS          16(SP), X8
 	VMOVUPS          80(SP), X9
 	VMULPS.BCST      8(R11), X8, X8
-	VFMADD231PS.BCST 12(R11), X9, X6
-	VFMADD231PS      X7, X8, X6
+	VFMADD231PS.BCST 12(R11), X9, X0
+	VFMADD231PS      X7, X8, X0
 	ADDQ             $0x10, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z7
-	VMOVDQU32        192(R8), Z10
-	VMOVDQU32        64(R8), Z11
-	VMOVDQU32        256(R8), Z12
-	VMOVDQU32        128(R8), Z13
-	VMOVDQU32        320(R8), Z14
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z10
+	VMOVDQU32        64(R10), Z11
+	VMOVDQU32        256(R10), Z12
+	VMOVDQU32        128(R10), Z13
+	VMOVDQU32        320(R10), Z14
 	VMOVDQU32        (DI), Z15
 	VPSRLW           $0x04, Z15, Z16
-	VPANDD           Z0, Z15, Z15
-	VPANDD           Z0, Z16, Z16
+	VPANDD           Z1, Z15, Z15
+	VPANDD           Z1, Z16, Z16
 	VMOVDQU32        (DI)(AX*1), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
-	VMOVDQA32        Z1, Z19
-	VMOVDQA32        Z1, Z20
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z15, Z19
 	VPDPBUSD         Z10, Z16, Z19
+	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z7, Z17, Z20
 	VPDPBUSD         Z10, Z18, Z20
 	VPACKSSDW        Z20, Z19, Z19
 	VPMADDWD         Z2, Z19, Z19
-	VMOVDQA32        Z1, Z20
-	VMOVDQA32        Z1, Z21
+	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z11, Z15, Z20
 	VPDPBUSD         Z12, Z16, Z20
+	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z11, Z17, Z21
 	VPDPBUSD         Z12, Z18, Z21
 	VPACKSSDW        Z21, Z20, Z20
 	VPMADDWD         Z2, Z20, Z20
-	VMOVDQA32        Z1, Z21
-	VMOVDQA32        Z1, Z22
+	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z13, Z15, Z21
 	VPDPBUSD         Z14, Z16, Z21
-	VPDPBUSD         Z13, Z17, Z22
-	VPDPBUSD         Z14, Z18, Z22
-	VPACKSSDW        Z22, Z21, Z21
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         Z13, Z17, Z15
+	VPDPBUSD         Z14, Z18, Z15
+	VPACKSSDW        Z15, Z21, Z21
 	VPMADDWD         Z2, Z21, Z21
 	VMOVDQU32        (DI)(AX*2), Z15
 	VPSRLW           $0x04, Z15, Z16
-	VPANDD           Z0, Z15, Z15
-	VPANDD           Z0, Z16, Z16
-	VMOVDQU32        (DI)(R10*1), Z17
+	VPANDD           Z1, Z15, Z15
+	VPANDD           Z1, Z16, Z16
+	VMOVDQU32        (DI)(R9*1), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z15, Z22
 	VPDPBUSD         Z10, Z16, Z22
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z7, Z17, Z23
 	VPDPBUSD         Z10, Z18, Z23
 	VPACKSSDW        Z23, Z22, Z22
 	VPMADDWD         Z2, Z22, Z22
-	VMOVDQA32        Z1, Z7
-	VMOVDQA32        Z1, Z10
+	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z11, Z15, Z7
 	VPDPBUSD         Z12, Z16, Z7
+	VMOVDQA32        Z5, Z10
 	VPDPBUSD         Z11, Z17, Z10
 	VPDPBUSD         Z12, Z18, Z10
 	VPACKSSDW        Z10, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z1, Z10
-	VMOVDQA32        Z1, Z11
+	VMOVDQA32        Z5, Z10
 	VPDPBUSD         Z13, Z15, Z10
 	VPDPBUSD         Z14, Z16, Z10
+	VMOVDQA32        Z5, Z11
 	VPDPBUSD         Z13, Z17, Z11
 	VPDPBUSD         Z14, Z18, Z11
 	VPACKSSDW        Z11, Z10, Z10
@@ -731,7 +731,7 @@ groups:
 	VPMADDWD         Z3, Z20, Z20
 	VPDPWSSD         Z2, Z21, Z20
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z20, Z19, Z7
 	VSHUFI32X4       $0xdd, Z20, Z19, Z10
 	VPADDD           Z10, Z7, Z7
@@ -742,157 +742,157 @@ groups:
 	VMOVUPS          32(SP), X8
 	VMOVUPS          96(SP), X10
 	VMULPS.BCST      (R11), X8, X8
-	VFMADD231PS.BCST 4(R11), X10, X6
-	VFMADD231PS      X9, X8, X6
+	VFMADD231PS.BCST 4(R11), X10, X0
+	VFMADD231PS      X9, X8, X0
 	VMOVUPS          48(SP), X8
 	VMOVUPS          112(SP), X9
 	VMULPS.BCST      8(R11), X8, X8
-	VFMADD231PS.BCST 12(R11), X9, X6
-	VFMADD231PS      X7, X8, X6
+	VFMADD231PS.BCST 12(R11), X9, X0
+	VFMADD231PS      X7, X8, X0
 	ADDQ             $0x10, R11
 	DECQ             R12
 	JNZ              groups
 
 store:
 	MOVQ    out+0(FP), BX
-	VMOVUPS X6, (BX)
+	VMOVUPS X0, (BX)
 	ADDQ    $0x10, out+0(FP)
 	LEAQ    (AX)(AX*1), BX
 	ADDQ    BX, BX
-	ADDQ    BX, codes+8(FP)
+	ADDQ    BX, codes+16(FP)
 	LEAQ    (CX)(DX*1), BX
-	ADDQ    BX, scales+24(FP)
-	ADDQ    BX, biases+32(FP)
-	DECQ    fours+72(FP)
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves128VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+// func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves128VNNI512(SB), NOSPLIT, $128-80
-	MOVQ         stride+16(FP), AX
-	MOVQ         groups+40(FP), CX
+TEXT ·groupDotsHalves128x1VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
 	LEAQ         (CX)(CX*2), DX
-	LEAQ         (AX)(AX*2), R10
+	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x0f0f0f0f, BX
 	VMOVD        BX, X0
-	VPBROADCASTD X0, Z0
+	VPBROADCASTD X0, Z1
 	MOVL         $0x00010001, BX
-	VMOVD        BX, X2
-	VPBROADCASTD X2, Z2
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z2
 	MOVL         $0x01000100, BX
-	VMOVD        BX, X3
-	VPBROADCASTD X3, Z3
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z3
 	MOVL         $0x47800000, BX
-	VMOVD        BX, X4
-	VPBROADCASTD X4, Z4
-	VPXORD       Z1, Z1, Z1
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z4
+	VPXORD       Z5, Z5, Z5
 	MOVL         $0x000000f0, BX
 	KMOVW        BX, K1
 	MOVL         $0x00000f00, BX
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
-	VMOVDQU32    transposedColumns<>+0(SB), Z5
+	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
-	MOVQ      codes+8(FP), DI
-	MOVQ      DI, R9
-	MOVQ      scales+24(FP), BX
-	MOVQ      biases+32(FP), SI
-	MOVQ      x+48(FP), R8
-	MOVQ      powers+56(FP), R11
-	MOVQ      blocks+64(FP), R12
-	VMOVDQA32 X1, X6
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      blocks+88(FP), R12
+	VMOVDQA32 X5, X0
 
 groups:
 	VBROADCASTF32X4  (BX), Z7
 	VBROADCASTF32X4  (BX)(CX*1), K1, Z7
 	VBROADCASTF32X4  (BX)(CX*2), K2, Z7
 	VBROADCASTF32X4  (BX)(DX*1), K3, Z7
-	VPERMPS          Z7, Z5, Z7
+	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
 	ADDQ             $0x10, BX
 	VBROADCASTF32X4  (SI), Z7
 	VBROADCASTF32X4  (SI)(CX*1), K1, Z7
 	VBROADCASTF32X4  (SI)(CX*2), K2, Z7
 	VBROADCASTF32X4  (SI)(DX*1), K3, Z7
-	VPERMPS          Z7, Z5, Z7
+	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, 64(SP)
 	ADDQ             $0x10, SI
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z7
-	VMOVDQU32        192(R8), Z12
-	VMOVDQU32        64(R8), Z13
-	VMOVDQU32        256(R8), Z14
-	VMOVDQU32        128(R8), Z15
-	VMOVDQU32        320(R8), Z16
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
 	VMOVDQU32        (DI), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
 	VMOVDQU32        (DI)(AX*1), Z19
 	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z0, Z19, Z19
-	VPANDD           Z0, Z20, Z20
-	VMOVDQA32        Z1, Z21
-	VMOVDQA32        Z1, Z22
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
 	VPDPBUSD         Z12, Z18, Z21
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z19, Z22
 	VPDPBUSD         Z12, Z20, Z22
 	VPACKSSDW        Z22, Z21, Z21
 	VPMADDWD         Z2, Z21, Z21
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z13, Z17, Z22
 	VPDPBUSD         Z14, Z18, Z22
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z13, Z19, Z23
 	VPDPBUSD         Z14, Z20, Z23
 	VPACKSSDW        Z23, Z22, Z22
 	VPMADDWD         Z2, Z22, Z22
-	VMOVDQA32        Z1, Z23
-	VMOVDQA32        Z1, Z24
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z15, Z17, Z23
 	VPDPBUSD         Z16, Z18, Z23
-	VPDPBUSD         Z15, Z19, Z24
-	VPDPBUSD         Z16, Z20, Z24
-	VPACKSSDW        Z24, Z23, Z23
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z15, Z19, Z17
+	VPDPBUSD         Z16, Z20, Z17
+	VPACKSSDW        Z17, Z23, Z23
 	VPMADDWD         Z2, Z23, Z23
 	VMOVDQU32        (DI)(AX*2), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
-	VMOVDQU32        (DI)(R10*1), Z19
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQU32        (DI)(R9*1), Z19
 	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z0, Z19, Z19
-	VPANDD           Z0, Z20, Z20
-	VMOVDQA32        Z1, Z24
-	VMOVDQA32        Z1, Z25
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z7, Z17, Z24
 	VPDPBUSD         Z12, Z18, Z24
+	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z19, Z25
 	VPDPBUSD         Z12, Z20, Z25
 	VPACKSSDW        Z25, Z24, Z24
 	VPMADDWD         Z2, Z24, Z24
-	VMOVDQA32        Z1, Z7
-	VMOVDQA32        Z1, Z12
+	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
+	VMOVDQA32        Z5, Z12
 	VPDPBUSD         Z13, Z19, Z12
 	VPDPBUSD         Z14, Z20, Z12
 	VPACKSSDW        Z12, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z5, Z12
 	VPDPBUSD         Z15, Z17, Z12
 	VPDPBUSD         Z16, Z18, Z12
+	VMOVDQA32        Z5, Z13
 	VPDPBUSD         Z15, Z19, Z13
 	VPDPBUSD         Z16, Z20, Z13
 	VPACKSSDW        Z13, Z12, Z12
@@ -904,7 +904,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VPDPWSSD         Z2, Z23, Z22
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z22, Z21, Z7
 	VSHUFI32X4       $0xdd, Z22, Z21, Z12
 	VPADDD           Z12, Z7, Z7
@@ -916,82 +916,82 @@ groups:
 	VMOVUPS          (SP), X7
 	VMOVUPS          64(SP), X9
 	VMULPS.BCST      (R11), X7, X7
-	VFMADD231PS.BCST 4(R11), X9, X6
-	VFMADD231PS      X8, X7, X6
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X8, X7, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z7
-	VMOVDQU32        192(R8), Z12
-	VMOVDQU32        64(R8), Z13
-	VMOVDQU32        256(R8), Z14
-	VMOVDQU32        128(R8), Z15
-	VMOVDQU32        320(R8), Z16
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
 	VMOVDQU32        (DI), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
 	VMOVDQU32        (DI)(AX*1), Z19
 	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z0, Z19, Z19
-	VPANDD           Z0, Z20, Z20
-	VMOVDQA32        Z1, Z21
-	VMOVDQA32        Z1, Z22
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
 	VPDPBUSD         Z12, Z18, Z21
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z19, Z22
 	VPDPBUSD         Z12, Z20, Z22
 	VPACKSSDW        Z22, Z21, Z21
 	VPMADDWD         Z2, Z21, Z21
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z13, Z17, Z22
 	VPDPBUSD         Z14, Z18, Z22
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z13, Z19, Z23
 	VPDPBUSD         Z14, Z20, Z23
 	VPACKSSDW        Z23, Z22, Z22
 	VPMADDWD         Z2, Z22, Z22
-	VMOVDQA32        Z1, Z23
-	VMOVDQA32        Z1, Z24
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z15, Z17, Z23
 	VPDPBUSD         Z16, Z18, Z23
-	VPDPBUSD         Z15, Z19, Z24
-	VPDPBUSD         Z16, Z20, Z24
-	VPACKSSDW        Z24, Z23, Z23
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z15, Z19, Z17
+	VPDPBUSD         Z16, Z20, Z17
+	VPACKSSDW        Z17, Z23, Z23
 	VPMADDWD         Z2, Z23, Z23
 	VMOVDQU32        (DI)(AX*2), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
-	VMOVDQU32        (DI)(R10*1), Z19
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQU32        (DI)(R9*1), Z19
 	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z0, Z19, Z19
-	VPANDD           Z0, Z20, Z20
-	VMOVDQA32        Z1, Z24
-	VMOVDQA32        Z1, Z25
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z7, Z17, Z24
 	VPDPBUSD         Z12, Z18, Z24
+	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z19, Z25
 	VPDPBUSD         Z12, Z20, Z25
 	VPACKSSDW        Z25, Z24, Z24
 	VPMADDWD         Z2, Z24, Z24
-	VMOVDQA32        Z1, Z7
-	VMOVDQA32        Z1, Z12
+	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
+	VMOVDQA32        Z5, Z12
 	VPDPBUSD         Z13, Z19, Z12
 	VPDPBUSD         Z14, Z20, Z12
 	VPACKSSDW        Z12, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z5, Z12
 	VPDPBUSD         Z15, Z17, Z12
 	VPDPBUSD         Z16, Z18, Z12
+	VMOVDQA32        Z5, Z13
 	VPDPBUSD         Z15, Z19, Z13
 	VPDPBUSD         Z16, Z20, Z13
 	VPACKSSDW        Z13, Z12, Z12
@@ -1003,7 +1003,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VPDPWSSD         Z2, Z23, Z22
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z22, Z21, Z7
 	VSHUFI32X4       $0xdd, Z22, Z21, Z12
 	VPADDD           Z12, Z7, Z7
@@ -1015,82 +1015,82 @@ groups:
 	VMOVUPS          16(SP), X7
 	VMOVUPS          80(SP), X8
 	VMULPS.BCST      (R11), X7, X7
-	VFMADD231PS.BCST 4(R11), X8, X6
-	VFMADD231PS      X9, X7, X6
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X9, X7, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z7
-	VMOVDQU32        192(R8), Z12
-	VMOVDQU32        64(R8), Z13
-	VMOVDQU32        256(R8), Z14
-	VMOVDQU32        128(R8), Z15
-	VMOVDQU32        320(R8), Z16
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
 	VMOVDQU32        (DI), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
 	VMOVDQU32        (DI)(AX*1), Z19
 	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z0, Z19, Z19
-	VPANDD           Z0, Z20, Z20
-	VMOVDQA32        Z1, Z21
-	VMOVDQA32        Z1, Z22
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
 	VPDPBUSD         Z12, Z18, Z21
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z19, Z22
 	VPDPBUSD         Z12, Z20, Z22
 	VPACKSSDW        Z22, Z21, Z21
 	VPMADDWD         Z2, Z21, Z21
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z13, Z17, Z22
 	VPDPBUSD         Z14, Z18, Z22
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z13, Z19, Z23
 	VPDPBUSD         Z14, Z20, Z23
 	VPACKSSDW        Z23, Z22, Z22
 	VPMADDWD         Z2, Z22, Z22
-	VMOVDQA32        Z1, Z23
-	VMOVDQA32        Z1, Z24
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z15, Z17, Z23
 	VPDPBUSD         Z16, Z18, Z23
-	VPDPBUSD         Z15, Z19, Z24
-	VPDPBUSD         Z16, Z20, Z24
-	VPACKSSDW        Z24, Z23, Z23
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z15, Z19, Z17
+	VPDPBUSD         Z16, Z20, Z17
+	VPACKSSDW        Z17, Z23, Z23
 	VPMADDWD         Z2, Z23, Z23
 	VMOVDQU32        (DI)(AX*2), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
-	VMOVDQU32        (DI)(R10*1), Z19
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQU32        (DI)(R9*1), Z19
 	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z0, Z19, Z19
-	VPANDD           Z0, Z20, Z20
-	VMOVDQA32        Z1, Z24
-	VMOVDQA32        Z1, Z25
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z7, Z17, Z24
 	VPDPBUSD         Z12, Z18, Z24
+	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z19, Z25
 	VPDPBUSD         Z12, Z20, Z25
 	VPACKSSDW        Z25, Z24, Z24
 	VPMADDWD         Z2, Z24, Z24
-	VMOVDQA32        Z1, Z7
-	VMOVDQA32        Z1, Z12
+	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
+	VMOVDQA32        Z5, Z12
 	VPDPBUSD         Z13, Z19, Z12
 	VPDPBUSD         Z14, Z20, Z12
 	VPACKSSDW        Z12, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z5, Z12
 	VPDPBUSD         Z15, Z17, Z12
 	VPDPBUSD         Z16, Z18, Z12
+	VMOVDQA32        Z5, Z13
 	VPDPBUSD         Z15, Z19, Z13
 	VPDPBUSD         Z16, Z20, Z13
 	VPACKSSDW        Z13, Z12, Z12
@@ -1102,7 +1102,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VPDPWSSD         Z2, Z23, Z22
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z22, Z21, Z7
 	VSHUFI32X4       $0xdd, Z22, Z21, Z12
 	VPADDD           Z12, Z7, Z7
@@ -1114,82 +1114,82 @@ groups:
 	VMOVUPS          32(SP), X7
 	VMOVUPS          96(SP), X8
 	VMULPS.BCST      (R11), X7, X7
-	VFMADD231PS.BCST 4(R11), X8, X6
-	VFMADD231PS      X10, X7, X6
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X10, X7, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z7
-	VMOVDQU32        192(R8), Z12
-	VMOVDQU32        64(R8), Z13
-	VMOVDQU32        256(R8), Z14
-	VMOVDQU32        128(R8), Z15
-	VMOVDQU32        320(R8), Z16
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
 	VMOVDQU32        (DI), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
 	VMOVDQU32        (DI)(AX*1), Z19
 	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z0, Z19, Z19
-	VPANDD           Z0, Z20, Z20
-	VMOVDQA32        Z1, Z21
-	VMOVDQA32        Z1, Z22
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
 	VPDPBUSD         Z12, Z18, Z21
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z19, Z22
 	VPDPBUSD         Z12, Z20, Z22
 	VPACKSSDW        Z22, Z21, Z21
 	VPMADDWD         Z2, Z21, Z21
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z13, Z17, Z22
 	VPDPBUSD         Z14, Z18, Z22
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z13, Z19, Z23
 	VPDPBUSD         Z14, Z20, Z23
 	VPACKSSDW        Z23, Z22, Z22
 	VPMADDWD         Z2, Z22, Z22
-	VMOVDQA32        Z1, Z23
-	VMOVDQA32        Z1, Z24
+	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z15, Z17, Z23
 	VPDPBUSD         Z16, Z18, Z23
-	VPDPBUSD         Z15, Z19, Z24
-	VPDPBUSD         Z16, Z20, Z24
-	VPACKSSDW        Z24, Z23, Z23
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z15, Z19, Z17
+	VPDPBUSD         Z16, Z20, Z17
+	VPACKSSDW        Z17, Z23, Z23
 	VPMADDWD         Z2, Z23, Z23
 	VMOVDQU32        (DI)(AX*2), Z17
 	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z0, Z17, Z17
-	VPANDD           Z0, Z18, Z18
-	VMOVDQU32        (DI)(R10*1), Z19
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQU32        (DI)(R9*1), Z19
 	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z0, Z19, Z19
-	VPANDD           Z0, Z20, Z20
-	VMOVDQA32        Z1, Z24
-	VMOVDQA32        Z1, Z25
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z7, Z17, Z24
 	VPDPBUSD         Z12, Z18, Z24
+	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z19, Z25
 	VPDPBUSD         Z12, Z20, Z25
 	VPACKSSDW        Z25, Z24, Z24
 	VPMADDWD         Z2, Z24, Z24
-	VMOVDQA32        Z1, Z7
-	VMOVDQA32        Z1, Z12
+	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
+	VMOVDQA32        Z5, Z12
 	VPDPBUSD         Z13, Z19, Z12
 	VPDPBUSD         Z14, Z20, Z12
 	VPACKSSDW        Z12, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z5, Z12
 	VPDPBUSD         Z15, Z17, Z12
 	VPDPBUSD         Z16, Z18, Z12
+	VMOVDQA32        Z5, Z13
 	VPDPBUSD         Z15, Z19, Z13
 	VPDPBUSD         Z16, Z20, Z13
 	VPACKSSDW        Z13, Z12, Z12
@@ -1201,7 +1201,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VPDPWSSD         Z2, Z23, Z22
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z22, Z21, Z7
 	VSHUFI32X4       $0xdd, Z22, Z21, Z12
 	VPADDD           Z12, Z7, Z7
@@ -1213,341 +1213,341 @@ groups:
 	VMOVUPS          48(SP), X7
 	VMOVUPS          112(SP), X8
 	VMULPS.BCST      (R11), X7, X7
-	VFMADD231PS.BCST 4(R11), X8, X6
-	VFMADD231PS      X11, X7, X6
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X11, X7, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JNZ              groups
 
 store:
 	MOVQ    out+0(FP), BX
-	VMOVUPS X6, (BX)
+	VMOVUPS X0, (BX)
 	ADDQ    $0x10, out+0(FP)
 	LEAQ    (AX)(AX*1), BX
 	ADDQ    BX, BX
-	ADDQ    BX, codes+8(FP)
+	ADDQ    BX, codes+16(FP)
 	LEAQ    (CX)(DX*1), BX
-	ADDQ    BX, scales+24(FP)
-	ADDQ    BX, biases+32(FP)
-	DECQ    fours+72(FP)
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural32VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+// func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural32VNNI512(SB), NOSPLIT, $128-80
-	MOVQ         stride+16(FP), AX
-	MOVQ         groups+40(FP), CX
+TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
 	LEAQ         (CX)(CX*2), DX
-	LEAQ         (AX)(AX*2), R10
+	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x47800000, BX
 	VMOVD        BX, X0
-	VPBROADCASTD X0, Z0
-	VPXORD       Z1, Z1, Z1
+	VPBROADCASTD X0, Z1
+	VPXORD       Z2, Z2, Z2
 	MOVL         $0x000000f0, BX
 	KMOVW        BX, K1
 	MOVL         $0x00000f00, BX
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
-	VMOVDQU32    transposedColumns<>+0(SB), Z2
+	VMOVDQU32    transposedColumns<>+0(SB), Z3
 
 rows:
-	MOVQ      codes+8(FP), DI
-	MOVQ      DI, R9
-	MOVQ      scales+24(FP), BX
-	MOVQ      biases+32(FP), SI
-	MOVQ      x+48(FP), R8
-	MOVQ      powers+56(FP), R11
-	MOVQ      blocks+64(FP), R12
-	VMOVDQA32 X1, X3
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      blocks+88(FP), R12
+	VMOVDQA32 X2, X0
 
 groups:
 	VBROADCASTF32X4  (BX), Z4
 	VBROADCASTF32X4  (BX)(CX*1), K1, Z4
 	VBROADCASTF32X4  (BX)(CX*2), K2, Z4
 	VBROADCASTF32X4  (BX)(DX*1), K3, Z4
-	VPERMPS          Z4, Z2, Z4
+	VPERMPS          Z4, Z3, Z4
 	VMOVUPS          Z4, (SP)
 	ADDQ             $0x10, BX
 	VBROADCASTF32X4  (SI), Z4
 	VBROADCASTF32X4  (SI)(CX*1), K1, Z4
 	VBROADCASTF32X4  (SI)(CX*2), K2, Z4
 	VBROADCASTF32X4  (SI)(DX*1), K3, Z4
-	VPERMPS          Z4, Z2, Z4
+	VPERMPS          Z4, Z3, Z4
 	VMOVUPS          Z4, 64(SP)
 	ADDQ             $0x10, SI
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        64(R8), Z7
-	VMOVDQU32        128(R8), Z8
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        64(R10), Z7
+	VMOVDQU32        128(R10), Z8
 	VMOVDQU32        (DI), Z9
-	VMOVDQA32        Z1, Z10
-	VMOVDQA32        Z1, Z11
+	VMOVDQA32        Z2, Z10
 	VPDPBUSD         Z4, Z9, Z10
+	VMOVDQA32        Z2, Z11
 	VPDPBUSD         Z7, Z9, Z11
 	VPSLLD           $0x08, Z11, Z11
 	VPDPBUSD         Z8, Z9, Z11
 	VMOVDQU32        (DI)(AX*1), Z9
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z9, Z12
+	VMOVDQA32        Z2, Z13
 	VPDPBUSD         Z7, Z9, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z8, Z9, Z13
 	VMOVDQU32        (DI)(AX*2), Z9
-	VMOVDQA32        Z1, Z14
-	VMOVDQA32        Z1, Z15
+	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z9, Z14
+	VMOVDQA32        Z2, Z15
 	VPDPBUSD         Z7, Z9, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z8, Z9, Z15
-	VMOVDQU32        (DI)(R10*1), Z9
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQU32        (DI)(R9*1), Z9
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z9, Z16
-	VPDPBUSD         Z7, Z9, Z17
-	VPSLLD           $0x08, Z17, Z17
-	VPDPBUSD         Z8, Z9, Z17
-	VPUNPCKLDQ       Z12, Z10, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z7, Z9, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z8, Z9, Z4
+	VPUNPCKLDQ       Z12, Z10, Z7
 	VPUNPCKHDQ       Z12, Z10, Z10
-	VPADDD           Z4, Z10, Z10
-	VPUNPCKLDQ       Z16, Z14, Z4
+	VPADDD           Z7, Z10, Z10
+	VPUNPCKLDQ       Z16, Z14, Z7
 	VPUNPCKHDQ       Z16, Z14, Z14
-	VPADDD           Z4, Z14, Z14
-	VPUNPCKLQDQ      Z14, Z10, Z4
+	VPADDD           Z7, Z14, Z14
+	VPUNPCKLQDQ      Z14, Z10, Z7
 	VPUNPCKHQDQ      Z14, Z10, Z10
-	VPADDD           Z4, Z10, Z10
-	VPUNPCKLDQ       Z13, Z11, Z4
+	VPADDD           Z7, Z10, Z10
+	VPUNPCKLDQ       Z13, Z11, Z7
 	VPUNPCKHDQ       Z13, Z11, Z11
-	VPADDD           Z4, Z11, Z11
-	VPUNPCKLDQ       Z17, Z15, Z4
-	VPUNPCKHDQ       Z17, Z15, Z15
-	VPADDD           Z4, Z15, Z15
+	VPADDD           Z7, Z11, Z11
+	VPUNPCKLDQ       Z4, Z15, Z7
+	VPUNPCKHDQ       Z4, Z15, Z15
+	VPADDD           Z7, Z15, Z15
 	VPUNPCKLQDQ      Z15, Z11, Z4
 	VPUNPCKHQDQ      Z15, Z11, Z11
 	VPADDD           Z4, Z11, Z11
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x000000c0, R8
+	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z11, Z10, Z4
 	VSHUFI32X4       $0xdd, Z11, Z10, Z7
 	VPADDD           Z7, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y5
-	VFMADD231PS      Z0, Z4, Z5
+	VFMADD231PS      Z1, Z4, Z5
 	VEXTRACTF32X4    $0x01, Z5, X4
 	VMOVUPS          (SP), X6
 	VMOVUPS          64(SP), X7
 	VMULPS.BCST      (R11), X6, X6
-	VFMADD231PS.BCST 4(R11), X7, X3
-	VFMADD231PS      X5, X6, X3
+	VFMADD231PS.BCST 4(R11), X7, X0
+	VFMADD231PS      X5, X6, X0
 	VMOVUPS          16(SP), X5
 	VMOVUPS          80(SP), X6
 	VMULPS.BCST      8(R11), X5, X5
-	VFMADD231PS.BCST 12(R11), X6, X3
-	VFMADD231PS      X4, X5, X3
+	VFMADD231PS.BCST 12(R11), X6, X0
+	VFMADD231PS      X4, X5, X0
 	ADDQ             $0x10, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        64(R8), Z7
-	VMOVDQU32        128(R8), Z8
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        64(R10), Z7
+	VMOVDQU32        128(R10), Z8
 	VMOVDQU32        (DI), Z9
-	VMOVDQA32        Z1, Z10
-	VMOVDQA32        Z1, Z11
+	VMOVDQA32        Z2, Z10
 	VPDPBUSD         Z4, Z9, Z10
+	VMOVDQA32        Z2, Z11
 	VPDPBUSD         Z7, Z9, Z11
 	VPSLLD           $0x08, Z11, Z11
 	VPDPBUSD         Z8, Z9, Z11
 	VMOVDQU32        (DI)(AX*1), Z9
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z9, Z12
+	VMOVDQA32        Z2, Z13
 	VPDPBUSD         Z7, Z9, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z8, Z9, Z13
 	VMOVDQU32        (DI)(AX*2), Z9
-	VMOVDQA32        Z1, Z14
-	VMOVDQA32        Z1, Z15
+	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z9, Z14
+	VMOVDQA32        Z2, Z15
 	VPDPBUSD         Z7, Z9, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z8, Z9, Z15
-	VMOVDQU32        (DI)(R10*1), Z9
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQU32        (DI)(R9*1), Z9
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z9, Z16
-	VPDPBUSD         Z7, Z9, Z17
-	VPSLLD           $0x08, Z17, Z17
-	VPDPBUSD         Z8, Z9, Z17
-	VPUNPCKLDQ       Z12, Z10, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z7, Z9, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z8, Z9, Z4
+	VPUNPCKLDQ       Z12, Z10, Z7
 	VPUNPCKHDQ       Z12, Z10, Z10
-	VPADDD           Z4, Z10, Z10
-	VPUNPCKLDQ       Z16, Z14, Z4
+	VPADDD           Z7, Z10, Z10
+	VPUNPCKLDQ       Z16, Z14, Z7
 	VPUNPCKHDQ       Z16, Z14, Z14
-	VPADDD           Z4, Z14, Z14
-	VPUNPCKLQDQ      Z14, Z10, Z4
+	VPADDD           Z7, Z14, Z14
+	VPUNPCKLQDQ      Z14, Z10, Z7
 	VPUNPCKHQDQ      Z14, Z10, Z10
-	VPADDD           Z4, Z10, Z10
-	VPUNPCKLDQ       Z13, Z11, Z4
+	VPADDD           Z7, Z10, Z10
+	VPUNPCKLDQ       Z13, Z11, Z7
 	VPUNPCKHDQ       Z13, Z11, Z11
-	VPADDD           Z4, Z11, Z11
-	VPUNPCKLDQ       Z17, Z15, Z4
-	VPUNPCKHDQ       Z17, Z15, Z15
-	VPADDD           Z4, Z15, Z15
+	VPADDD           Z7, Z11, Z11
+	VPUNPCKLDQ       Z4, Z15, Z7
+	VPUNPCKHDQ       Z4, Z15, Z15
+	VPADDD           Z7, Z15, Z15
 	VPUNPCKLQDQ      Z15, Z11, Z4
 	VPUNPCKHQDQ      Z15, Z11, Z11
 	VPADDD           Z4, Z11, Z11
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x000000c0, R8
+	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z11, Z10, Z4
 	VSHUFI32X4       $0xdd, Z11, Z10, Z7
 	VPADDD           Z7, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y6
-	VFMADD231PS      Z0, Z4, Z6
+	VFMADD231PS      Z1, Z4, Z6
 	VEXTRACTF32X4    $0x01, Z6, X4
 	VMOVUPS          32(SP), X5
 	VMOVUPS          96(SP), X7
 	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X7, X3
-	VFMADD231PS      X6, X5, X3
+	VFMADD231PS.BCST 4(R11), X7, X0
+	VFMADD231PS      X6, X5, X0
 	VMOVUPS          48(SP), X5
 	VMOVUPS          112(SP), X6
 	VMULPS.BCST      8(R11), X5, X5
-	VFMADD231PS.BCST 12(R11), X6, X3
-	VFMADD231PS      X4, X5, X3
+	VFMADD231PS.BCST 12(R11), X6, X0
+	VFMADD231PS      X4, X5, X0
 	ADDQ             $0x10, R11
 	DECQ             R12
 	JNZ              groups
 
 store:
 	MOVQ    out+0(FP), BX
-	VMOVUPS X3, (BX)
+	VMOVUPS X0, (BX)
 	ADDQ    $0x10, out+0(FP)
 	LEAQ    (AX)(AX*1), BX
 	ADDQ    BX, BX
-	ADDQ    BX, codes+8(FP)
+	ADDQ    BX, codes+16(FP)
 	LEAQ    (CX)(DX*1), BX
-	ADDQ    BX, scales+24(FP)
-	ADDQ    BX, biases+32(FP)
-	DECQ    fours+72(FP)
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural64VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+// func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural64VNNI512(SB), NOSPLIT, $128-80
-	MOVQ         stride+16(FP), AX
-	MOVQ         groups+40(FP), CX
+TEXT ·groupDotsNatural64x1VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
 	LEAQ         (CX)(CX*2), DX
-	LEAQ         (AX)(AX*2), R10
+	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x47800000, BX
 	VMOVD        BX, X0
-	VPBROADCASTD X0, Z0
-	VPXORD       Z1, Z1, Z1
+	VPBROADCASTD X0, Z1
+	VPXORD       Z2, Z2, Z2
 	MOVL         $0x000000f0, BX
 	KMOVW        BX, K1
 	MOVL         $0x00000f00, BX
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
-	VMOVDQU32    transposedColumns<>+0(SB), Z2
+	VMOVDQU32    transposedColumns<>+0(SB), Z3
 
 rows:
-	MOVQ      codes+8(FP), DI
-	MOVQ      DI, R9
-	MOVQ      scales+24(FP), BX
-	MOVQ      biases+32(FP), SI
-	MOVQ      x+48(FP), R8
-	MOVQ      powers+56(FP), R11
-	MOVQ      blocks+64(FP), R12
-	VMOVDQA32 X1, X3
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      blocks+88(FP), R12
+	VMOVDQA32 X2, X0
 
 groups:
 	VBROADCASTF32X4  (BX), Z4
 	VBROADCASTF32X4  (BX)(CX*1), K1, Z4
 	VBROADCASTF32X4  (BX)(CX*2), K2, Z4
 	VBROADCASTF32X4  (BX)(DX*1), K3, Z4
-	VPERMPS          Z4, Z2, Z4
+	VPERMPS          Z4, Z3, Z4
 	VMOVUPS          Z4, (SP)
 	ADDQ             $0x10, BX
 	VBROADCASTF32X4  (SI), Z4
 	VBROADCASTF32X4  (SI)(CX*1), K1, Z4
 	VBROADCASTF32X4  (SI)(CX*2), K2, Z4
 	VBROADCASTF32X4  (SI)(DX*1), K3, Z4
-	VPERMPS          Z4, Z2, Z4
+	VPERMPS          Z4, Z3, Z4
 	VMOVUPS          Z4, 64(SP)
 	ADDQ             $0x10, SI
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        64(R8), Z9
-	VMOVDQU32        128(R8), Z10
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        64(R10), Z9
+	VMOVDQU32        128(R10), Z10
 	VMOVDQU32        (DI), Z11
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z11, Z12
+	VMOVDQA32        Z2, Z13
 	VPDPBUSD         Z9, Z11, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z10, Z11, Z13
 	VMOVDQU32        (DI)(AX*1), Z11
-	VMOVDQA32        Z1, Z14
-	VMOVDQA32        Z1, Z15
+	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z11, Z14
+	VMOVDQA32        Z2, Z15
 	VPDPBUSD         Z9, Z11, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z10, Z11, Z15
 	VMOVDQU32        (DI)(AX*2), Z11
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z11, Z16
+	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z9, Z11, Z17
 	VPSLLD           $0x08, Z17, Z17
 	VPDPBUSD         Z10, Z11, Z17
-	VMOVDQU32        (DI)(R10*1), Z11
-	VMOVDQA32        Z1, Z18
-	VMOVDQA32        Z1, Z19
+	VMOVDQU32        (DI)(R9*1), Z11
+	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z11, Z18
-	VPDPBUSD         Z9, Z11, Z19
-	VPSLLD           $0x08, Z19, Z19
-	VPDPBUSD         Z10, Z11, Z19
-	VPUNPCKLDQ       Z14, Z12, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z9, Z11, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z10, Z11, Z4
+	VPUNPCKLDQ       Z14, Z12, Z9
 	VPUNPCKHDQ       Z14, Z12, Z12
-	VPADDD           Z4, Z12, Z12
-	VPUNPCKLDQ       Z18, Z16, Z4
+	VPADDD           Z9, Z12, Z12
+	VPUNPCKLDQ       Z18, Z16, Z9
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLQDQ      Z16, Z12, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLQDQ      Z16, Z12, Z9
 	VPUNPCKHQDQ      Z16, Z12, Z12
-	VPADDD           Z4, Z12, Z12
-	VPUNPCKLDQ       Z15, Z13, Z4
+	VPADDD           Z9, Z12, Z12
+	VPUNPCKLDQ       Z15, Z13, Z9
 	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z4, Z13, Z13
-	VPUNPCKLDQ       Z19, Z17, Z4
-	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z4, Z17, Z17
+	VPADDD           Z9, Z13, Z13
+	VPUNPCKLDQ       Z4, Z17, Z9
+	VPUNPCKHDQ       Z4, Z17, Z17
+	VPADDD           Z9, Z17, Z17
 	VPUNPCKLQDQ      Z17, Z13, Z4
 	VPUNPCKHQDQ      Z17, Z13, Z13
 	VPADDD           Z4, Z13, Z13
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x000000c0, R8
+	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z13, Z12, Z4
 	VSHUFI32X4       $0xdd, Z13, Z12, Z9
 	VPADDD           Z9, Z4, Z4
@@ -1555,71 +1555,71 @@ groups:
 	VPADDD           Z9, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y5
-	VFMADD231PS      Z0, Z4, Z5
+	VFMADD231PS      Z1, Z4, Z5
 	VMOVUPS          (SP), X4
 	VMOVUPS          64(SP), X6
 	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X6, X3
-	VFMADD231PS      X5, X4, X3
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X5, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        64(R8), Z9
-	VMOVDQU32        128(R8), Z10
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        64(R10), Z9
+	VMOVDQU32        128(R10), Z10
 	VMOVDQU32        (DI), Z11
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z11, Z12
+	VMOVDQA32        Z2, Z13
 	VPDPBUSD         Z9, Z11, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z10, Z11, Z13
 	VMOVDQU32        (DI)(AX*1), Z11
-	VMOVDQA32        Z1, Z14
-	VMOVDQA32        Z1, Z15
+	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z11, Z14
+	VMOVDQA32        Z2, Z15
 	VPDPBUSD         Z9, Z11, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z10, Z11, Z15
 	VMOVDQU32        (DI)(AX*2), Z11
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z11, Z16
+	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z9, Z11, Z17
 	VPSLLD           $0x08, Z17, Z17
 	VPDPBUSD         Z10, Z11, Z17
-	VMOVDQU32        (DI)(R10*1), Z11
-	VMOVDQA32        Z1, Z18
-	VMOVDQA32        Z1, Z19
+	VMOVDQU32        (DI)(R9*1), Z11
+	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z11, Z18
-	VPDPBUSD         Z9, Z11, Z19
-	VPSLLD           $0x08, Z19, Z19
-	VPDPBUSD         Z10, Z11, Z19
-	VPUNPCKLDQ       Z14, Z12, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z9, Z11, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z10, Z11, Z4
+	VPUNPCKLDQ       Z14, Z12, Z9
 	VPUNPCKHDQ       Z14, Z12, Z12
-	VPADDD           Z4, Z12, Z12
-	VPUNPCKLDQ       Z18, Z16, Z4
+	VPADDD           Z9, Z12, Z12
+	VPUNPCKLDQ       Z18, Z16, Z9
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLQDQ      Z16, Z12, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLQDQ      Z16, Z12, Z9
 	VPUNPCKHQDQ      Z16, Z12, Z12
-	VPADDD           Z4, Z12, Z12
-	VPUNPCKLDQ       Z15, Z13, Z4
+	VPADDD           Z9, Z12, Z12
+	VPUNPCKLDQ       Z15, Z13, Z9
 	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z4, Z13, Z13
-	VPUNPCKLDQ       Z19, Z17, Z4
-	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z4, Z17, Z17
+	VPADDD           Z9, Z13, Z13
+	VPUNPCKLDQ       Z4, Z17, Z9
+	VPUNPCKHDQ       Z4, Z17, Z17
+	VPADDD           Z9, Z17, Z17
 	VPUNPCKLQDQ      Z17, Z13, Z4
 	VPUNPCKHQDQ      Z17, Z13, Z13
 	VPADDD           Z4, Z13, Z13
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x000000c0, R8
+	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z13, Z12, Z4
 	VSHUFI32X4       $0xdd, Z13, Z12, Z9
 	VPADDD           Z9, Z4, Z4
@@ -1627,71 +1627,71 @@ groups:
 	VPADDD           Z9, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y6
-	VFMADD231PS      Z0, Z4, Z6
+	VFMADD231PS      Z1, Z4, Z6
 	VMOVUPS          16(SP), X4
 	VMOVUPS          80(SP), X5
 	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X5, X3
-	VFMADD231PS      X6, X4, X3
+	VFMADD231PS.BCST 4(R11), X5, X0
+	VFMADD231PS      X6, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        64(R8), Z9
-	VMOVDQU32        128(R8), Z10
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        64(R10), Z9
+	VMOVDQU32        128(R10), Z10
 	VMOVDQU32        (DI), Z11
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z11, Z12
+	VMOVDQA32        Z2, Z13
 	VPDPBUSD         Z9, Z11, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z10, Z11, Z13
 	VMOVDQU32        (DI)(AX*1), Z11
-	VMOVDQA32        Z1, Z14
-	VMOVDQA32        Z1, Z15
+	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z11, Z14
+	VMOVDQA32        Z2, Z15
 	VPDPBUSD         Z9, Z11, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z10, Z11, Z15
 	VMOVDQU32        (DI)(AX*2), Z11
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z11, Z16
+	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z9, Z11, Z17
 	VPSLLD           $0x08, Z17, Z17
 	VPDPBUSD         Z10, Z11, Z17
-	VMOVDQU32        (DI)(R10*1), Z11
-	VMOVDQA32        Z1, Z18
-	VMOVDQA32        Z1, Z19
+	VMOVDQU32        (DI)(R9*1), Z11
+	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z11, Z18
-	VPDPBUSD         Z9, Z11, Z19
-	VPSLLD           $0x08, Z19, Z19
-	VPDPBUSD         Z10, Z11, Z19
-	VPUNPCKLDQ       Z14, Z12, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z9, Z11, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z10, Z11, Z4
+	VPUNPCKLDQ       Z14, Z12, Z9
 	VPUNPCKHDQ       Z14, Z12, Z12
-	VPADDD           Z4, Z12, Z12
-	VPUNPCKLDQ       Z18, Z16, Z4
+	VPADDD           Z9, Z12, Z12
+	VPUNPCKLDQ       Z18, Z16, Z9
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLQDQ      Z16, Z12, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLQDQ      Z16, Z12, Z9
 	VPUNPCKHQDQ      Z16, Z12, Z12
-	VPADDD           Z4, Z12, Z12
-	VPUNPCKLDQ       Z15, Z13, Z4
+	VPADDD           Z9, Z12, Z12
+	VPUNPCKLDQ       Z15, Z13, Z9
 	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z4, Z13, Z13
-	VPUNPCKLDQ       Z19, Z17, Z4
-	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z4, Z17, Z17
+	VPADDD           Z9, Z13, Z13
+	VPUNPCKLDQ       Z4, Z17, Z9
+	VPUNPCKHDQ       Z4, Z17, Z17
+	VPADDD           Z9, Z17, Z17
 	VPUNPCKLQDQ      Z17, Z13, Z4
 	VPUNPCKHQDQ      Z17, Z13, Z13
 	VPADDD           Z4, Z13, Z13
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x000000c0, R8
+	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z13, Z12, Z4
 	VSHUFI32X4       $0xdd, Z13, Z12, Z9
 	VPADDD           Z9, Z4, Z4
@@ -1699,71 +1699,71 @@ groups:
 	VPADDD           Z9, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y7
-	VFMADD231PS      Z0, Z4, Z7
+	VFMADD231PS      Z1, Z4, Z7
 	VMOVUPS          32(SP), X4
 	VMOVUPS          96(SP), X5
 	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X5, X3
-	VFMADD231PS      X7, X4, X3
+	VFMADD231PS.BCST 4(R11), X5, X0
+	VFMADD231PS      X7, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	ADDQ             $0x00000100, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        64(R8), Z9
-	VMOVDQU32        128(R8), Z10
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        64(R10), Z9
+	VMOVDQU32        128(R10), Z10
 	VMOVDQU32        (DI), Z11
-	VMOVDQA32        Z1, Z12
-	VMOVDQA32        Z1, Z13
+	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z11, Z12
+	VMOVDQA32        Z2, Z13
 	VPDPBUSD         Z9, Z11, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z10, Z11, Z13
 	VMOVDQU32        (DI)(AX*1), Z11
-	VMOVDQA32        Z1, Z14
-	VMOVDQA32        Z1, Z15
+	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z11, Z14
+	VMOVDQA32        Z2, Z15
 	VPDPBUSD         Z9, Z11, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z10, Z11, Z15
 	VMOVDQU32        (DI)(AX*2), Z11
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z11, Z16
+	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z9, Z11, Z17
 	VPSLLD           $0x08, Z17, Z17
 	VPDPBUSD         Z10, Z11, Z17
-	VMOVDQU32        (DI)(R10*1), Z11
-	VMOVDQA32        Z1, Z18
-	VMOVDQA32        Z1, Z19
+	VMOVDQU32        (DI)(R9*1), Z11
+	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z11, Z18
-	VPDPBUSD         Z9, Z11, Z19
-	VPSLLD           $0x08, Z19, Z19
-	VPDPBUSD         Z10, Z11, Z19
-	VPUNPCKLDQ       Z14, Z12, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z9, Z11, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z10, Z11, Z4
+	VPUNPCKLDQ       Z14, Z12, Z9
 	VPUNPCKHDQ       Z14, Z12, Z12
-	VPADDD           Z4, Z12, Z12
-	VPUNPCKLDQ       Z18, Z16, Z4
+	VPADDD           Z9, Z12, Z12
+	VPUNPCKLDQ       Z18, Z16, Z9
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLQDQ      Z16, Z12, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLQDQ      Z16, Z12, Z9
 	VPUNPCKHQDQ      Z16, Z12, Z12
-	VPADDD           Z4, Z12, Z12
-	VPUNPCKLDQ       Z15, Z13, Z4
+	VPADDD           Z9, Z12, Z12
+	VPUNPCKLDQ       Z15, Z13, Z9
 	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z4, Z13, Z13
-	VPUNPCKLDQ       Z19, Z17, Z4
-	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z4, Z17, Z17
+	VPADDD           Z9, Z13, Z13
+	VPUNPCKLDQ       Z4, Z17, Z9
+	VPUNPCKHDQ       Z4, Z17, Z17
+	VPADDD           Z9, Z17, Z17
 	VPUNPCKLQDQ      Z17, Z13, Z4
 	VPUNPCKHQDQ      Z17, Z13, Z13
 	VPADDD           Z4, Z13, Z13
 	ADDQ             $0x00000040, DI
-	ADDQ             $0x000000c0, R8
+	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z13, Z12, Z4
 	VSHUFI32X4       $0xdd, Z13, Z12, Z9
 	VPADDD           Z9, Z4, Z4
@@ -1771,97 +1771,97 @@ groups:
 	VPADDD           Z9, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y8
-	VFMADD231PS      Z0, Z4, Z8
+	VFMADD231PS      Z1, Z4, Z8
 	VMOVUPS          48(SP), X4
 	VMOVUPS          112(SP), X5
 	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X5, X3
-	VFMADD231PS      X8, X4, X3
+	VFMADD231PS.BCST 4(R11), X5, X0
+	VFMADD231PS      X8, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JNZ              groups
 
 store:
 	MOVQ    out+0(FP), BX
-	VMOVUPS X3, (BX)
+	VMOVUPS X0, (BX)
 	ADDQ    $0x10, out+0(FP)
 	LEAQ    (AX)(AX*1), BX
 	ADDQ    BX, BX
-	ADDQ    BX, codes+8(FP)
+	ADDQ    BX, codes+16(FP)
 	LEAQ    (CX)(DX*1), BX
-	ADDQ    BX, scales+24(FP)
-	ADDQ    BX, biases+32(FP)
-	DECQ    fours+72(FP)
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural128VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, powers *float32, blocks int, fours int)
+// func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural128VNNI512(SB), NOSPLIT, $128-80
-	MOVQ         stride+16(FP), AX
-	MOVQ         groups+40(FP), CX
+TEXT ·groupDotsNatural128x1VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
 	LEAQ         (CX)(CX*2), DX
-	LEAQ         (AX)(AX*2), R10
+	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x47800000, BX
 	VMOVD        BX, X0
-	VPBROADCASTD X0, Z0
-	VPXORD       Z1, Z1, Z1
+	VPBROADCASTD X0, Z1
+	VPXORD       Z2, Z2, Z2
 	MOVL         $0x000000f0, BX
 	KMOVW        BX, K1
 	MOVL         $0x00000f00, BX
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
-	VMOVDQU32    transposedColumns<>+0(SB), Z2
+	VMOVDQU32    transposedColumns<>+0(SB), Z3
 
 rows:
-	MOVQ      codes+8(FP), DI
-	MOVQ      DI, R9
-	MOVQ      scales+24(FP), BX
-	MOVQ      biases+32(FP), SI
-	MOVQ      x+48(FP), R8
-	MOVQ      powers+56(FP), R11
-	MOVQ      blocks+64(FP), R12
-	VMOVDQA32 X1, X3
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      blocks+88(FP), R12
+	VMOVDQA32 X2, X0
 
 groups:
 	VBROADCASTF32X4  (BX), Z4
 	VBROADCASTF32X4  (BX)(CX*1), K1, Z4
 	VBROADCASTF32X4  (BX)(CX*2), K2, Z4
 	VBROADCASTF32X4  (BX)(DX*1), K3, Z4
-	VPERMPS          Z4, Z2, Z4
+	VPERMPS          Z4, Z3, Z4
 	VMOVUPS          Z4, (SP)
 	ADDQ             $0x10, BX
 	VBROADCASTF32X4  (SI), Z4
 	VBROADCASTF32X4  (SI)(CX*1), K1, Z4
 	VBROADCASTF32X4  (SI)(CX*2), K2, Z4
 	VBROADCASTF32X4  (SI)(DX*1), K3, Z4
-	VPERMPS          Z4, Z2, Z4
+	VPERMPS          Z4, Z3, Z4
 	VMOVUPS          Z4, 64(SP)
 	ADDQ             $0x10, SI
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	PREFETCHT0       8448(R9)
-	PREFETCHT0       8512(R9)
-	PREFETCHT0       8576(R9)
-	PREFETCHT0       8640(R9)
-	ADDQ             $0x00000200, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        192(R8), Z9
-	VMOVDQU32        64(R8), Z10
-	VMOVDQU32        256(R8), Z11
-	VMOVDQU32        128(R8), Z12
-	VMOVDQU32        320(R8), Z13
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	ADDQ             $0x00000200, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        192(R10), Z9
+	VMOVDQU32        64(R10), Z10
+	VMOVDQU32        256(R10), Z11
+	VMOVDQU32        128(R10), Z12
+	VMOVDQU32        320(R10), Z13
 	VMOVDQU32        (DI), Z14
 	VMOVDQU32        64(DI), Z15
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z14, Z16
 	VPDPBUSD         Z9, Z15, Z16
+	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z10, Z14, Z17
 	VPDPBUSD         Z11, Z15, Z17
 	VPSLLD           $0x08, Z17, Z17
@@ -1869,10 +1869,10 @@ groups:
 	VPDPBUSD         Z13, Z15, Z17
 	VMOVDQU32        (DI)(AX*1), Z14
 	VMOVDQU32        64(DI)(AX*1), Z15
-	VMOVDQA32        Z1, Z18
-	VMOVDQA32        Z1, Z19
+	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z14, Z18
 	VPDPBUSD         Z9, Z15, Z18
+	VMOVDQA32        Z2, Z19
 	VPDPBUSD         Z10, Z14, Z19
 	VPDPBUSD         Z11, Z15, Z19
 	VPSLLD           $0x08, Z19, Z19
@@ -1880,46 +1880,46 @@ groups:
 	VPDPBUSD         Z13, Z15, Z19
 	VMOVDQU32        (DI)(AX*2), Z14
 	VMOVDQU32        64(DI)(AX*2), Z15
-	VMOVDQA32        Z1, Z20
-	VMOVDQA32        Z1, Z21
+	VMOVDQA32        Z2, Z20
 	VPDPBUSD         Z4, Z14, Z20
 	VPDPBUSD         Z9, Z15, Z20
+	VMOVDQA32        Z2, Z21
 	VPDPBUSD         Z10, Z14, Z21
 	VPDPBUSD         Z11, Z15, Z21
 	VPSLLD           $0x08, Z21, Z21
 	VPDPBUSD         Z12, Z14, Z21
 	VPDPBUSD         Z13, Z15, Z21
-	VMOVDQU32        (DI)(R10*1), Z14
-	VMOVDQU32        64(DI)(R10*1), Z15
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VMOVDQU32        (DI)(R9*1), Z14
+	VMOVDQU32        64(DI)(R9*1), Z15
+	VMOVDQA32        Z2, Z22
 	VPDPBUSD         Z4, Z14, Z22
 	VPDPBUSD         Z9, Z15, Z22
-	VPDPBUSD         Z10, Z14, Z23
-	VPDPBUSD         Z11, Z15, Z23
-	VPSLLD           $0x08, Z23, Z23
-	VPDPBUSD         Z12, Z14, Z23
-	VPDPBUSD         Z13, Z15, Z23
-	VPUNPCKLDQ       Z18, Z16, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z10, Z14, Z4
+	VPDPBUSD         Z11, Z15, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z12, Z14, Z4
+	VPDPBUSD         Z13, Z15, Z4
+	VPUNPCKLDQ       Z18, Z16, Z9
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLDQ       Z22, Z20, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLDQ       Z22, Z20, Z9
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z4, Z20, Z20
-	VPUNPCKLQDQ      Z20, Z16, Z4
+	VPADDD           Z9, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z9
 	VPUNPCKHQDQ      Z20, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLDQ       Z19, Z17, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLDQ       Z19, Z17, Z9
 	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z4, Z17, Z17
-	VPUNPCKLDQ       Z23, Z21, Z4
-	VPUNPCKHDQ       Z23, Z21, Z21
-	VPADDD           Z4, Z21, Z21
+	VPADDD           Z9, Z17, Z17
+	VPUNPCKLDQ       Z4, Z21, Z9
+	VPUNPCKHDQ       Z4, Z21, Z21
+	VPADDD           Z9, Z21, Z21
 	VPUNPCKLQDQ      Z21, Z17, Z4
 	VPUNPCKHQDQ      Z21, Z17, Z17
 	VPADDD           Z4, Z17, Z17
 	ADDQ             $0x00000080, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z17, Z16, Z4
 	VSHUFI32X4       $0xdd, Z17, Z16, Z9
 	VPADDD           Z9, Z4, Z4
@@ -1927,36 +1927,36 @@ groups:
 	VPADDD           Z9, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y5
-	VFMADD231PS      Z0, Z4, Z5
+	VFMADD231PS      Z1, Z4, Z5
 	VMOVUPS          (SP), X4
 	VMOVUPS          64(SP), X6
 	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X6, X3
-	VFMADD231PS      X5, X4, X3
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X5, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	PREFETCHT0       8448(R9)
-	PREFETCHT0       8512(R9)
-	PREFETCHT0       8576(R9)
-	PREFETCHT0       8640(R9)
-	ADDQ             $0x00000200, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        192(R8), Z9
-	VMOVDQU32        64(R8), Z10
-	VMOVDQU32        256(R8), Z11
-	VMOVDQU32        128(R8), Z12
-	VMOVDQU32        320(R8), Z13
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	ADDQ             $0x00000200, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        192(R10), Z9
+	VMOVDQU32        64(R10), Z10
+	VMOVDQU32        256(R10), Z11
+	VMOVDQU32        128(R10), Z12
+	VMOVDQU32        320(R10), Z13
 	VMOVDQU32        (DI), Z14
 	VMOVDQU32        64(DI), Z15
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z14, Z16
 	VPDPBUSD         Z9, Z15, Z16
+	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z10, Z14, Z17
 	VPDPBUSD         Z11, Z15, Z17
 	VPSLLD           $0x08, Z17, Z17
@@ -1964,10 +1964,10 @@ groups:
 	VPDPBUSD         Z13, Z15, Z17
 	VMOVDQU32        (DI)(AX*1), Z14
 	VMOVDQU32        64(DI)(AX*1), Z15
-	VMOVDQA32        Z1, Z18
-	VMOVDQA32        Z1, Z19
+	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z14, Z18
 	VPDPBUSD         Z9, Z15, Z18
+	VMOVDQA32        Z2, Z19
 	VPDPBUSD         Z10, Z14, Z19
 	VPDPBUSD         Z11, Z15, Z19
 	VPSLLD           $0x08, Z19, Z19
@@ -1975,46 +1975,46 @@ groups:
 	VPDPBUSD         Z13, Z15, Z19
 	VMOVDQU32        (DI)(AX*2), Z14
 	VMOVDQU32        64(DI)(AX*2), Z15
-	VMOVDQA32        Z1, Z20
-	VMOVDQA32        Z1, Z21
+	VMOVDQA32        Z2, Z20
 	VPDPBUSD         Z4, Z14, Z20
 	VPDPBUSD         Z9, Z15, Z20
+	VMOVDQA32        Z2, Z21
 	VPDPBUSD         Z10, Z14, Z21
 	VPDPBUSD         Z11, Z15, Z21
 	VPSLLD           $0x08, Z21, Z21
 	VPDPBUSD         Z12, Z14, Z21
 	VPDPBUSD         Z13, Z15, Z21
-	VMOVDQU32        (DI)(R10*1), Z14
-	VMOVDQU32        64(DI)(R10*1), Z15
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VMOVDQU32        (DI)(R9*1), Z14
+	VMOVDQU32        64(DI)(R9*1), Z15
+	VMOVDQA32        Z2, Z22
 	VPDPBUSD         Z4, Z14, Z22
 	VPDPBUSD         Z9, Z15, Z22
-	VPDPBUSD         Z10, Z14, Z23
-	VPDPBUSD         Z11, Z15, Z23
-	VPSLLD           $0x08, Z23, Z23
-	VPDPBUSD         Z12, Z14, Z23
-	VPDPBUSD         Z13, Z15, Z23
-	VPUNPCKLDQ       Z18, Z16, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z10, Z14, Z4
+	VPDPBUSD         Z11, Z15, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z12, Z14, Z4
+	VPDPBUSD         Z13, Z15, Z4
+	VPUNPCKLDQ       Z18, Z16, Z9
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLDQ       Z22, Z20, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLDQ       Z22, Z20, Z9
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z4, Z20, Z20
-	VPUNPCKLQDQ      Z20, Z16, Z4
+	VPADDD           Z9, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z9
 	VPUNPCKHQDQ      Z20, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLDQ       Z19, Z17, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLDQ       Z19, Z17, Z9
 	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z4, Z17, Z17
-	VPUNPCKLDQ       Z23, Z21, Z4
-	VPUNPCKHDQ       Z23, Z21, Z21
-	VPADDD           Z4, Z21, Z21
+	VPADDD           Z9, Z17, Z17
+	VPUNPCKLDQ       Z4, Z21, Z9
+	VPUNPCKHDQ       Z4, Z21, Z21
+	VPADDD           Z9, Z21, Z21
 	VPUNPCKLQDQ      Z21, Z17, Z4
 	VPUNPCKHQDQ      Z21, Z17, Z17
 	VPADDD           Z4, Z17, Z17
 	ADDQ             $0x00000080, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z17, Z16, Z4
 	VSHUFI32X4       $0xdd, Z17, Z16, Z9
 	VPADDD           Z9, Z4, Z4
@@ -2022,36 +2022,36 @@ groups:
 	VPADDD           Z9, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y6
-	VFMADD231PS      Z0, Z4, Z6
+	VFMADD231PS      Z1, Z4, Z6
 	VMOVUPS          16(SP), X4
 	VMOVUPS          80(SP), X5
 	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X5, X3
-	VFMADD231PS      X6, X4, X3
+	VFMADD231PS.BCST 4(R11), X5, X0
+	VFMADD231PS      X6, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	PREFETCHT0       8448(R9)
-	PREFETCHT0       8512(R9)
-	PREFETCHT0       8576(R9)
-	PREFETCHT0       8640(R9)
-	ADDQ             $0x00000200, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        192(R8), Z9
-	VMOVDQU32        64(R8), Z10
-	VMOVDQU32        256(R8), Z11
-	VMOVDQU32        128(R8), Z12
-	VMOVDQU32        320(R8), Z13
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	ADDQ             $0x00000200, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        192(R10), Z9
+	VMOVDQU32        64(R10), Z10
+	VMOVDQU32        256(R10), Z11
+	VMOVDQU32        128(R10), Z12
+	VMOVDQU32        320(R10), Z13
 	VMOVDQU32        (DI), Z14
 	VMOVDQU32        64(DI), Z15
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z14, Z16
 	VPDPBUSD         Z9, Z15, Z16
+	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z10, Z14, Z17
 	VPDPBUSD         Z11, Z15, Z17
 	VPSLLD           $0x08, Z17, Z17
@@ -2059,10 +2059,10 @@ groups:
 	VPDPBUSD         Z13, Z15, Z17
 	VMOVDQU32        (DI)(AX*1), Z14
 	VMOVDQU32        64(DI)(AX*1), Z15
-	VMOVDQA32        Z1, Z18
-	VMOVDQA32        Z1, Z19
+	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z14, Z18
 	VPDPBUSD         Z9, Z15, Z18
+	VMOVDQA32        Z2, Z19
 	VPDPBUSD         Z10, Z14, Z19
 	VPDPBUSD         Z11, Z15, Z19
 	VPSLLD           $0x08, Z19, Z19
@@ -2070,46 +2070,46 @@ groups:
 	VPDPBUSD         Z13, Z15, Z19
 	VMOVDQU32        (DI)(AX*2), Z14
 	VMOVDQU32        64(DI)(AX*2), Z15
-	VMOVDQA32        Z1, Z20
-	VMOVDQA32        Z1, Z21
+	VMOVDQA32        Z2, Z20
 	VPDPBUSD         Z4, Z14, Z20
 	VPDPBUSD         Z9, Z15, Z20
+	VMOVDQA32        Z2, Z21
 	VPDPBUSD         Z10, Z14, Z21
 	VPDPBUSD         Z11, Z15, Z21
 	VPSLLD           $0x08, Z21, Z21
 	VPDPBUSD         Z12, Z14, Z21
 	VPDPBUSD         Z13, Z15, Z21
-	VMOVDQU32        (DI)(R10*1), Z14
-	VMOVDQU32        64(DI)(R10*1), Z15
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VMOVDQU32        (DI)(R9*1), Z14
+	VMOVDQU32        64(DI)(R9*1), Z15
+	VMOVDQA32        Z2, Z22
 	VPDPBUSD         Z4, Z14, Z22
 	VPDPBUSD         Z9, Z15, Z22
-	VPDPBUSD         Z10, Z14, Z23
-	VPDPBUSD         Z11, Z15, Z23
-	VPSLLD           $0x08, Z23, Z23
-	VPDPBUSD         Z12, Z14, Z23
-	VPDPBUSD         Z13, Z15, Z23
-	VPUNPCKLDQ       Z18, Z16, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z10, Z14, Z4
+	VPDPBUSD         Z11, Z15, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z12, Z14, Z4
+	VPDPBUSD         Z13, Z15, Z4
+	VPUNPCKLDQ       Z18, Z16, Z9
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLDQ       Z22, Z20, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLDQ       Z22, Z20, Z9
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z4, Z20, Z20
-	VPUNPCKLQDQ      Z20, Z16, Z4
+	VPADDD           Z9, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z9
 	VPUNPCKHQDQ      Z20, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLDQ       Z19, Z17, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLDQ       Z19, Z17, Z9
 	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z4, Z17, Z17
-	VPUNPCKLDQ       Z23, Z21, Z4
-	VPUNPCKHDQ       Z23, Z21, Z21
-	VPADDD           Z4, Z21, Z21
+	VPADDD           Z9, Z17, Z17
+	VPUNPCKLDQ       Z4, Z21, Z9
+	VPUNPCKHDQ       Z4, Z21, Z21
+	VPADDD           Z9, Z21, Z21
 	VPUNPCKLQDQ      Z21, Z17, Z4
 	VPUNPCKHQDQ      Z21, Z17, Z17
 	VPADDD           Z4, Z17, Z17
 	ADDQ             $0x00000080, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z17, Z16, Z4
 	VSHUFI32X4       $0xdd, Z17, Z16, Z9
 	VPADDD           Z9, Z4, Z4
@@ -2117,36 +2117,36 @@ groups:
 	VPADDD           Z9, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y7
-	VFMADD231PS      Z0, Z4, Z7
+	VFMADD231PS      Z1, Z4, Z7
 	VMOVUPS          32(SP), X4
 	VMOVUPS          96(SP), X5
 	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X5, X3
-	VFMADD231PS      X7, X4, X3
+	VFMADD231PS.BCST 4(R11), X5, X0
+	VFMADD231PS      X7, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JZ               store
-	PREFETCHT0       8192(R9)
-	PREFETCHT0       8256(R9)
-	PREFETCHT0       8320(R9)
-	PREFETCHT0       8384(R9)
-	PREFETCHT0       8448(R9)
-	PREFETCHT0       8512(R9)
-	PREFETCHT0       8576(R9)
-	PREFETCHT0       8640(R9)
-	ADDQ             $0x00000200, R9
-	VMOVDQU32        (R8), Z4
-	VMOVDQU32        192(R8), Z9
-	VMOVDQU32        64(R8), Z10
-	VMOVDQU32        256(R8), Z11
-	VMOVDQU32        128(R8), Z12
-	VMOVDQU32        320(R8), Z13
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	ADDQ             $0x00000200, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        192(R10), Z9
+	VMOVDQU32        64(R10), Z10
+	VMOVDQU32        256(R10), Z11
+	VMOVDQU32        128(R10), Z12
+	VMOVDQU32        320(R10), Z13
 	VMOVDQU32        (DI), Z14
 	VMOVDQU32        64(DI), Z15
-	VMOVDQA32        Z1, Z16
-	VMOVDQA32        Z1, Z17
+	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z14, Z16
 	VPDPBUSD         Z9, Z15, Z16
+	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z10, Z14, Z17
 	VPDPBUSD         Z11, Z15, Z17
 	VPSLLD           $0x08, Z17, Z17
@@ -2154,10 +2154,10 @@ groups:
 	VPDPBUSD         Z13, Z15, Z17
 	VMOVDQU32        (DI)(AX*1), Z14
 	VMOVDQU32        64(DI)(AX*1), Z15
-	VMOVDQA32        Z1, Z18
-	VMOVDQA32        Z1, Z19
+	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z14, Z18
 	VPDPBUSD         Z9, Z15, Z18
+	VMOVDQA32        Z2, Z19
 	VPDPBUSD         Z10, Z14, Z19
 	VPDPBUSD         Z11, Z15, Z19
 	VPSLLD           $0x08, Z19, Z19
@@ -2165,46 +2165,46 @@ groups:
 	VPDPBUSD         Z13, Z15, Z19
 	VMOVDQU32        (DI)(AX*2), Z14
 	VMOVDQU32        64(DI)(AX*2), Z15
-	VMOVDQA32        Z1, Z20
-	VMOVDQA32        Z1, Z21
+	VMOVDQA32        Z2, Z20
 	VPDPBUSD         Z4, Z14, Z20
 	VPDPBUSD         Z9, Z15, Z20
+	VMOVDQA32        Z2, Z21
 	VPDPBUSD         Z10, Z14, Z21
 	VPDPBUSD         Z11, Z15, Z21
 	VPSLLD           $0x08, Z21, Z21
 	VPDPBUSD         Z12, Z14, Z21
 	VPDPBUSD         Z13, Z15, Z21
-	VMOVDQU32        (DI)(R10*1), Z14
-	VMOVDQU32        64(DI)(R10*1), Z15
-	VMOVDQA32        Z1, Z22
-	VMOVDQA32        Z1, Z23
+	VMOVDQU32        (DI)(R9*1), Z14
+	VMOVDQU32        64(DI)(R9*1), Z15
+	VMOVDQA32        Z2, Z22
 	VPDPBUSD         Z4, Z14, Z22
 	VPDPBUSD         Z9, Z15, Z22
-	VPDPBUSD         Z10, Z14, Z23
-	VPDPBUSD         Z11, Z15, Z23
-	VPSLLD           $0x08, Z23, Z23
-	VPDPBUSD         Z12, Z14, Z23
-	VPDPBUSD         Z13, Z15, Z23
-	VPUNPCKLDQ       Z18, Z16, Z4
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z10, Z14, Z4
+	VPDPBUSD         Z11, Z15, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z12, Z14, Z4
+	VPDPBUSD         Z13, Z15, Z4
+	VPUNPCKLDQ       Z18, Z16, Z9
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLDQ       Z22, Z20, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLDQ       Z22, Z20, Z9
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z4, Z20, Z20
-	VPUNPCKLQDQ      Z20, Z16, Z4
+	VPADDD           Z9, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z9
 	VPUNPCKHQDQ      Z20, Z16, Z16
-	VPADDD           Z4, Z16, Z16
-	VPUNPCKLDQ       Z19, Z17, Z4
+	VPADDD           Z9, Z16, Z16
+	VPUNPCKLDQ       Z19, Z17, Z9
 	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z4, Z17, Z17
-	VPUNPCKLDQ       Z23, Z21, Z4
-	VPUNPCKHDQ       Z23, Z21, Z21
-	VPADDD           Z4, Z21, Z21
+	VPADDD           Z9, Z17, Z17
+	VPUNPCKLDQ       Z4, Z21, Z9
+	VPUNPCKHDQ       Z4, Z21, Z21
+	VPADDD           Z9, Z21, Z21
 	VPUNPCKLQDQ      Z21, Z17, Z4
 	VPUNPCKHQDQ      Z21, Z17, Z17
 	VPADDD           Z4, Z17, Z17
 	ADDQ             $0x00000080, DI
-	ADDQ             $0x00000180, R8
+	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z17, Z16, Z4
 	VSHUFI32X4       $0xdd, Z17, Z16, Z9
 	VPADDD           Z9, Z4, Z4
@@ -2212,27 +2212,3034 @@ groups:
 	VPADDD           Z9, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y8
-	VFMADD231PS      Z0, Z4, Z8
+	VFMADD231PS      Z1, Z4, Z8
 	VMOVUPS          48(SP), X4
 	VMOVUPS          112(SP), X5
 	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X5, X3
-	VFMADD231PS      X8, X4, X3
+	VFMADD231PS.BCST 4(R11), X5, X0
+	VFMADD231PS      X8, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JNZ              groups
 
 store:
 	MOVQ    out+0(FP), BX
-	VMOVUPS X3, (BX)
+	VMOVUPS X0, (BX)
 	ADDQ    $0x10, out+0(FP)
 	LEAQ    (AX)(AX*1), BX
 	ADDQ    BX, BX
-	ADDQ    BX, codes+8(FP)
+	ADDQ    BX, codes+16(FP)
 	LEAQ    (CX)(DX*1), BX
-	ADDQ    BX, scales+24(FP)
-	ADDQ    BX, biases+32(FP)
-	DECQ    fours+72(FP)
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+// func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsHalves32x2VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R9
+	MOVL         $0x0f0f0f0f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z2
+	MOVL         $0x00010001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z3
+	MOVL         $0x01000100, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z4
+	MOVL         $0x47800000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z5
+	VPXORD       Z6, Z6, Z6
+	MOVL         $0x000000f0, BX
+	KMOVW        BX, K1
+	MOVL         $0x00000f00, BX
+	KMOVW        BX, K2
+	MOVL         $0x0000f000, BX
+	KMOVW        BX, K3
+	VMOVDQU32    transposedColumns<>+0(SB), Z7
+
+rows:
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      x2+64(FP), R12
+	MOVQ      powers2+80(FP), R13
+	MOVQ      blocks+88(FP), R14
+	VMOVDQA32 X6, X0
+	VMOVDQA32 X6, X1
+
+groups:
+	VBROADCASTF32X4  (BX), Z8
+	VBROADCASTF32X4  (BX)(CX*1), K1, Z8
+	VBROADCASTF32X4  (BX)(CX*2), K2, Z8
+	VBROADCASTF32X4  (BX)(DX*1), K3, Z8
+	VPERMPS          Z8, Z7, Z8
+	VMOVUPS          Z8, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z8
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z8
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z8
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z8
+	VPERMPS          Z8, Z7, Z8
+	VMOVUPS          Z8, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z8
+	VPSRLW           $0x04, Z8, Z9
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z9, Z9
+	VMOVDQU32        (DI)(AX*1), Z10
+	VPSRLW           $0x04, Z10, Z11
+	VPANDD           Z2, Z10, Z10
+	VPANDD           Z2, Z11, Z11
+	VMOVDQA32        Z6, Z12
+	VPDPBUSD         (R10), Z8, Z12
+	VPDPBUSD         192(R10), Z9, Z12
+	VMOVDQA32        Z6, Z13
+	VPDPBUSD         (R10), Z10, Z13
+	VPDPBUSD         192(R10), Z11, Z13
+	VPACKSSDW        Z13, Z12, Z12
+	VPMADDWD         Z3, Z12, Z12
+	VMOVDQA32        Z6, Z13
+	VPDPBUSD         64(R10), Z8, Z13
+	VPDPBUSD         256(R10), Z9, Z13
+	VMOVDQA32        Z6, Z14
+	VPDPBUSD         64(R10), Z10, Z14
+	VPDPBUSD         256(R10), Z11, Z14
+	VPACKSSDW        Z14, Z13, Z13
+	VPMADDWD         Z3, Z13, Z13
+	VMOVDQA32        Z6, Z14
+	VPDPBUSD         128(R10), Z8, Z14
+	VPDPBUSD         320(R10), Z9, Z14
+	VMOVDQA32        Z6, Z15
+	VPDPBUSD         128(R10), Z10, Z15
+	VPDPBUSD         320(R10), Z11, Z15
+	VPACKSSDW        Z15, Z14, Z14
+	VPMADDWD         Z3, Z14, Z14
+	VMOVDQA32        Z6, Z15
+	VPDPBUSD         (R12), Z8, Z15
+	VPDPBUSD         192(R12), Z9, Z15
+	VMOVDQA32        Z6, Z16
+	VPDPBUSD         (R12), Z10, Z16
+	VPDPBUSD         192(R12), Z11, Z16
+	VPACKSSDW        Z16, Z15, Z15
+	VPMADDWD         Z3, Z15, Z15
+	VMOVDQA32        Z6, Z16
+	VPDPBUSD         64(R12), Z8, Z16
+	VPDPBUSD         256(R12), Z9, Z16
+	VMOVDQA32        Z6, Z17
+	VPDPBUSD         64(R12), Z10, Z17
+	VPDPBUSD         256(R12), Z11, Z17
+	VPACKSSDW        Z17, Z16, Z16
+	VPMADDWD         Z3, Z16, Z16
+	VMOVDQA32        Z6, Z17
+	VPDPBUSD         128(R12), Z8, Z17
+	VPDPBUSD         320(R12), Z9, Z17
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z10, Z8
+	VPDPBUSD         320(R12), Z11, Z8
+	VPACKSSDW        Z8, Z17, Z17
+	VPMADDWD         Z3, Z17, Z17
+	VMOVDQU32        (DI)(AX*2), Z8
+	VPSRLW           $0x04, Z8, Z9
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z9, Z9
+	VMOVDQU32        (DI)(R9*1), Z10
+	VPSRLW           $0x04, Z10, Z11
+	VPANDD           Z2, Z10, Z10
+	VPANDD           Z2, Z11, Z11
+	VMOVDQA32        Z6, Z18
+	VPDPBUSD         (R10), Z8, Z18
+	VPDPBUSD         192(R10), Z9, Z18
+	VMOVDQA32        Z6, Z19
+	VPDPBUSD         (R10), Z10, Z19
+	VPDPBUSD         192(R10), Z11, Z19
+	VPACKSSDW        Z19, Z18, Z18
+	VPMADDWD         Z3, Z18, Z18
+	VMOVDQA32        Z6, Z19
+	VPDPBUSD         64(R10), Z8, Z19
+	VPDPBUSD         256(R10), Z9, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         64(R10), Z10, Z20
+	VPDPBUSD         256(R10), Z11, Z20
+	VPACKSSDW        Z20, Z19, Z19
+	VPMADDWD         Z3, Z19, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         128(R10), Z8, Z20
+	VPDPBUSD         320(R10), Z9, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         128(R10), Z10, Z21
+	VPDPBUSD         320(R10), Z11, Z21
+	VPACKSSDW        Z21, Z20, Z20
+	VPMADDWD         Z3, Z20, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         (R12), Z8, Z21
+	VPDPBUSD         192(R12), Z9, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         (R12), Z10, Z22
+	VPDPBUSD         192(R12), Z11, Z22
+	VPACKSSDW        Z22, Z21, Z21
+	VPMADDWD         Z3, Z21, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         64(R12), Z8, Z22
+	VPDPBUSD         256(R12), Z9, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         64(R12), Z10, Z23
+	VPDPBUSD         256(R12), Z11, Z23
+	VPACKSSDW        Z23, Z22, Z22
+	VPMADDWD         Z3, Z22, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         128(R12), Z8, Z23
+	VPDPBUSD         320(R12), Z9, Z23
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z10, Z8
+	VPDPBUSD         320(R12), Z11, Z8
+	VPACKSSDW        Z8, Z23, Z23
+	VPMADDWD         Z3, Z23, Z23
+	VPACKSSDW        Z18, Z12, Z12
+	VPACKSSDW        Z19, Z13, Z13
+	VPACKSSDW        Z20, Z14, Z14
+	VPMADDWD         Z3, Z12, Z12
+	VPMADDWD         Z4, Z13, Z13
+	VPDPWSSD         Z3, Z14, Z13
+	VPACKSSDW        Z21, Z15, Z15
+	VPACKSSDW        Z22, Z16, Z16
+	VPACKSSDW        Z23, Z17, Z17
+	VPMADDWD         Z3, Z15, Z15
+	VPMADDWD         Z4, Z16, Z16
+	VPDPWSSD         Z3, Z17, Z16
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VCVTDQ2PS        Z12, Z12
+	VCVTDQ2PS        Z13, Z13
+	VFMADD231PS      Z5, Z12, Z13
+	VEXTRACTF32X4    $0x01, Z13, X8
+	VEXTRACTF32X4    $0x02, Z13, X9
+	VEXTRACTF32X4    $0x03, Z13, X10
+	VMOVUPS          (SP), X11
+	VMOVUPS          64(SP), X12
+	VMULPS.BCST      (R11), X11, X11
+	VFMADD231PS.BCST 4(R11), X12, X0
+	VFMADD231PS      X13, X11, X0
+	VMOVUPS          16(SP), X11
+	VMOVUPS          80(SP), X12
+	VMULPS.BCST      8(R11), X11, X11
+	VFMADD231PS.BCST 12(R11), X12, X0
+	VFMADD231PS      X8, X11, X0
+	VMOVUPS          32(SP), X8
+	VMOVUPS          96(SP), X11
+	VMULPS.BCST      16(R11), X8, X8
+	VFMADD231PS.BCST 20(R11), X11, X0
+	VFMADD231PS      X9, X8, X0
+	VMOVUPS          48(SP), X8
+	VMOVUPS          112(SP), X9
+	VMULPS.BCST      24(R11), X8, X8
+	VFMADD231PS.BCST 28(R11), X9, X0
+	VFMADD231PS      X10, X8, X0
+	ADDQ             $0x20, R11
+	VCVTDQ2PS        Z15, Z15
+	VCVTDQ2PS        Z16, Z16
+	VFMADD231PS      Z5, Z15, Z16
+	VEXTRACTF32X4    $0x01, Z16, X8
+	VEXTRACTF32X4    $0x02, Z16, X9
+	VEXTRACTF32X4    $0x03, Z16, X10
+	VMOVUPS          (SP), X11
+	VMOVUPS          64(SP), X12
+	VMULPS.BCST      (R13), X11, X11
+	VFMADD231PS.BCST 4(R13), X12, X1
+	VFMADD231PS      X16, X11, X1
+	VMOVUPS          16(SP), X11
+	VMOVUPS          80(SP), X12
+	VMULPS.BCST      8(R13), X11, X11
+	VFMADD231PS.BCST 12(R13), X12, X1
+	VFMADD231PS      X8, X11, X1
+	VMOVUPS          32(SP), X8
+	VMOVUPS          96(SP), X11
+	VMULPS.BCST      16(R13), X8, X8
+	VFMADD231PS.BCST 20(R13), X11, X1
+	VFMADD231PS      X9, X8, X1
+	VMOVUPS          48(SP), X8
+	VMOVUPS          112(SP), X9
+	VMULPS.BCST      24(R13), X8, X8
+	VFMADD231PS.BCST 28(R13), X9, X1
+	VFMADD231PS      X10, X8, X1
+	ADDQ             $0x20, R13
+	DECQ             R14
+	JNZ              groups
+	MOVQ             out+0(FP), BX
+	VMOVUPS          X0, (BX)
+	ADDQ             $0x10, out+0(FP)
+	MOVQ             out2+8(FP), BX
+	VMOVUPS          X1, (BX)
+	ADDQ             $0x10, out2+8(FP)
+	LEAQ             (AX)(AX*1), BX
+	ADDQ             BX, BX
+	ADDQ             BX, codes+16(FP)
+	LEAQ             (CX)(DX*1), BX
+	ADDQ             BX, scales+32(FP)
+	ADDQ             BX, biases+40(FP)
+	DECQ             fours+96(FP)
+	JNZ              rows
+	VZEROUPPER
+	RET
+
+// func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsHalves64x2VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R9
+	MOVL         $0x0f0f0f0f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z2
+	MOVL         $0x00010001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z3
+	MOVL         $0x01000100, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z4
+	MOVL         $0x47800000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z5
+	VPXORD       Z6, Z6, Z6
+	MOVL         $0x000000f0, BX
+	KMOVW        BX, K1
+	MOVL         $0x00000f00, BX
+	KMOVW        BX, K2
+	MOVL         $0x0000f000, BX
+	KMOVW        BX, K3
+	VMOVDQU32    transposedColumns<>+0(SB), Z7
+
+rows:
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      x2+64(FP), R12
+	MOVQ      powers2+80(FP), R13
+	MOVQ      blocks+88(FP), R14
+	VMOVDQA32 X6, X0
+	VMOVDQA32 X6, X1
+
+groups:
+	VBROADCASTF32X4  (BX), Z8
+	VBROADCASTF32X4  (BX)(CX*1), K1, Z8
+	VBROADCASTF32X4  (BX)(CX*2), K2, Z8
+	VBROADCASTF32X4  (BX)(DX*1), K3, Z8
+	VPERMPS          Z8, Z7, Z8
+	VMOVUPS          Z8, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z8
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z8
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z8
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z8
+	VPERMPS          Z8, Z7, Z8
+	VMOVUPS          Z8, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z8
+	VPSRLW           $0x04, Z8, Z13
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z13, Z13
+	VMOVDQU32        (DI)(AX*1), Z14
+	VPSRLW           $0x04, Z14, Z15
+	VPANDD           Z2, Z14, Z14
+	VPANDD           Z2, Z15, Z15
+	VMOVDQA32        Z6, Z16
+	VPDPBUSD         (R10), Z8, Z16
+	VPDPBUSD         192(R10), Z13, Z16
+	VMOVDQA32        Z6, Z17
+	VPDPBUSD         (R10), Z14, Z17
+	VPDPBUSD         192(R10), Z15, Z17
+	VPACKSSDW        Z17, Z16, Z16
+	VPMADDWD         Z3, Z16, Z16
+	VMOVDQA32        Z6, Z17
+	VPDPBUSD         64(R10), Z8, Z17
+	VPDPBUSD         256(R10), Z13, Z17
+	VMOVDQA32        Z6, Z18
+	VPDPBUSD         64(R10), Z14, Z18
+	VPDPBUSD         256(R10), Z15, Z18
+	VPACKSSDW        Z18, Z17, Z17
+	VPMADDWD         Z3, Z17, Z17
+	VMOVDQA32        Z6, Z18
+	VPDPBUSD         128(R10), Z8, Z18
+	VPDPBUSD         320(R10), Z13, Z18
+	VMOVDQA32        Z6, Z19
+	VPDPBUSD         128(R10), Z14, Z19
+	VPDPBUSD         320(R10), Z15, Z19
+	VPACKSSDW        Z19, Z18, Z18
+	VPMADDWD         Z3, Z18, Z18
+	VMOVDQA32        Z6, Z19
+	VPDPBUSD         (R12), Z8, Z19
+	VPDPBUSD         192(R12), Z13, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         (R12), Z14, Z20
+	VPDPBUSD         192(R12), Z15, Z20
+	VPACKSSDW        Z20, Z19, Z19
+	VPMADDWD         Z3, Z19, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         64(R12), Z8, Z20
+	VPDPBUSD         256(R12), Z13, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         64(R12), Z14, Z21
+	VPDPBUSD         256(R12), Z15, Z21
+	VPACKSSDW        Z21, Z20, Z20
+	VPMADDWD         Z3, Z20, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         128(R12), Z8, Z21
+	VPDPBUSD         320(R12), Z13, Z21
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z14, Z8
+	VPDPBUSD         320(R12), Z15, Z8
+	VPACKSSDW        Z8, Z21, Z21
+	VPMADDWD         Z3, Z21, Z21
+	VMOVDQU32        (DI)(AX*2), Z8
+	VPSRLW           $0x04, Z8, Z13
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z13, Z13
+	VMOVDQU32        (DI)(R9*1), Z14
+	VPSRLW           $0x04, Z14, Z15
+	VPANDD           Z2, Z14, Z14
+	VPANDD           Z2, Z15, Z15
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         (R10), Z8, Z22
+	VPDPBUSD         192(R10), Z13, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         (R10), Z14, Z23
+	VPDPBUSD         192(R10), Z15, Z23
+	VPACKSSDW        Z23, Z22, Z22
+	VPMADDWD         Z3, Z22, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         64(R10), Z8, Z23
+	VPDPBUSD         256(R10), Z13, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         64(R10), Z14, Z24
+	VPDPBUSD         256(R10), Z15, Z24
+	VPACKSSDW        Z24, Z23, Z23
+	VPMADDWD         Z3, Z23, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         128(R10), Z8, Z24
+	VPDPBUSD         320(R10), Z13, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         128(R10), Z14, Z25
+	VPDPBUSD         320(R10), Z15, Z25
+	VPACKSSDW        Z25, Z24, Z24
+	VPMADDWD         Z3, Z24, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         (R12), Z8, Z25
+	VPDPBUSD         192(R12), Z13, Z25
+	VMOVDQA32        Z6, Z26
+	VPDPBUSD         (R12), Z14, Z26
+	VPDPBUSD         192(R12), Z15, Z26
+	VPACKSSDW        Z26, Z25, Z25
+	VPMADDWD         Z3, Z25, Z25
+	VMOVDQA32        Z6, Z26
+	VPDPBUSD         64(R12), Z8, Z26
+	VPDPBUSD         256(R12), Z13, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         64(R12), Z14, Z27
+	VPDPBUSD         256(R12), Z15, Z27
+	VPACKSSDW        Z27, Z26, Z26
+	VPMADDWD         Z3, Z26, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         128(R12), Z8, Z27
+	VPDPBUSD         320(R12), Z13, Z27
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z14, Z8
+	VPDPBUSD         320(R12), Z15, Z8
+	VPACKSSDW        Z8, Z27, Z27
+	VPMADDWD         Z3, Z27, Z27
+	VPACKSSDW        Z22, Z16, Z16
+	VPACKSSDW        Z23, Z17, Z17
+	VPACKSSDW        Z24, Z18, Z18
+	VPMADDWD         Z3, Z16, Z16
+	VPMADDWD         Z4, Z17, Z17
+	VPDPWSSD         Z3, Z18, Z17
+	VPACKSSDW        Z25, Z19, Z19
+	VPACKSSDW        Z26, Z20, Z20
+	VPACKSSDW        Z27, Z21, Z21
+	VPMADDWD         Z3, Z19, Z19
+	VPMADDWD         Z4, Z20, Z20
+	VPDPWSSD         Z3, Z21, Z20
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z17, Z16, Z8
+	VSHUFI32X4       $0xdd, Z17, Z16, Z13
+	VPADDD           Z13, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y9
+	VFMADD231PS      Z5, Z8, Z9
+	VEXTRACTF32X4    $0x01, Z9, X8
+	VMOVUPS          (SP), X10
+	VMOVUPS          64(SP), X11
+	VMULPS.BCST      (R11), X10, X10
+	VFMADD231PS.BCST 4(R11), X11, X0
+	VFMADD231PS      X9, X10, X0
+	VMOVUPS          16(SP), X9
+	VMOVUPS          80(SP), X10
+	VMULPS.BCST      8(R11), X9, X9
+	VFMADD231PS.BCST 12(R11), X10, X0
+	VFMADD231PS      X8, X9, X0
+	ADDQ             $0x10, R11
+	VSHUFI32X4       $0x88, Z20, Z19, Z8
+	VSHUFI32X4       $0xdd, Z20, Z19, Z13
+	VPADDD           Z13, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y10
+	VFMADD231PS      Z5, Z8, Z10
+	VEXTRACTF32X4    $0x01, Z10, X8
+	VMOVUPS          (SP), X9
+	VMOVUPS          64(SP), X11
+	VMULPS.BCST      (R13), X9, X9
+	VFMADD231PS.BCST 4(R13), X11, X1
+	VFMADD231PS      X10, X9, X1
+	VMOVUPS          16(SP), X9
+	VMOVUPS          80(SP), X10
+	VMULPS.BCST      8(R13), X9, X9
+	VFMADD231PS.BCST 12(R13), X10, X1
+	VFMADD231PS      X8, X9, X1
+	ADDQ             $0x10, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z8
+	VPSRLW           $0x04, Z8, Z13
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z13, Z13
+	VMOVDQU32        (DI)(AX*1), Z14
+	VPSRLW           $0x04, Z14, Z15
+	VPANDD           Z2, Z14, Z14
+	VPANDD           Z2, Z15, Z15
+	VMOVDQA32        Z6, Z16
+	VPDPBUSD         (R10), Z8, Z16
+	VPDPBUSD         192(R10), Z13, Z16
+	VMOVDQA32        Z6, Z17
+	VPDPBUSD         (R10), Z14, Z17
+	VPDPBUSD         192(R10), Z15, Z17
+	VPACKSSDW        Z17, Z16, Z16
+	VPMADDWD         Z3, Z16, Z16
+	VMOVDQA32        Z6, Z17
+	VPDPBUSD         64(R10), Z8, Z17
+	VPDPBUSD         256(R10), Z13, Z17
+	VMOVDQA32        Z6, Z18
+	VPDPBUSD         64(R10), Z14, Z18
+	VPDPBUSD         256(R10), Z15, Z18
+	VPACKSSDW        Z18, Z17, Z17
+	VPMADDWD         Z3, Z17, Z17
+	VMOVDQA32        Z6, Z18
+	VPDPBUSD         128(R10), Z8, Z18
+	VPDPBUSD         320(R10), Z13, Z18
+	VMOVDQA32        Z6, Z19
+	VPDPBUSD         128(R10), Z14, Z19
+	VPDPBUSD         320(R10), Z15, Z19
+	VPACKSSDW        Z19, Z18, Z18
+	VPMADDWD         Z3, Z18, Z18
+	VMOVDQA32        Z6, Z19
+	VPDPBUSD         (R12), Z8, Z19
+	VPDPBUSD         192(R12), Z13, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         (R12), Z14, Z20
+	VPDPBUSD         192(R12), Z15, Z20
+	VPACKSSDW        Z20, Z19, Z19
+	VPMADDWD         Z3, Z19, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         64(R12), Z8, Z20
+	VPDPBUSD         256(R12), Z13, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         64(R12), Z14, Z21
+	VPDPBUSD         256(R12), Z15, Z21
+	VPACKSSDW        Z21, Z20, Z20
+	VPMADDWD         Z3, Z20, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         128(R12), Z8, Z21
+	VPDPBUSD         320(R12), Z13, Z21
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z14, Z8
+	VPDPBUSD         320(R12), Z15, Z8
+	VPACKSSDW        Z8, Z21, Z21
+	VPMADDWD         Z3, Z21, Z21
+	VMOVDQU32        (DI)(AX*2), Z8
+	VPSRLW           $0x04, Z8, Z13
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z13, Z13
+	VMOVDQU32        (DI)(R9*1), Z14
+	VPSRLW           $0x04, Z14, Z15
+	VPANDD           Z2, Z14, Z14
+	VPANDD           Z2, Z15, Z15
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         (R10), Z8, Z22
+	VPDPBUSD         192(R10), Z13, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         (R10), Z14, Z23
+	VPDPBUSD         192(R10), Z15, Z23
+	VPACKSSDW        Z23, Z22, Z22
+	VPMADDWD         Z3, Z22, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         64(R10), Z8, Z23
+	VPDPBUSD         256(R10), Z13, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         64(R10), Z14, Z24
+	VPDPBUSD         256(R10), Z15, Z24
+	VPACKSSDW        Z24, Z23, Z23
+	VPMADDWD         Z3, Z23, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         128(R10), Z8, Z24
+	VPDPBUSD         320(R10), Z13, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         128(R10), Z14, Z25
+	VPDPBUSD         320(R10), Z15, Z25
+	VPACKSSDW        Z25, Z24, Z24
+	VPMADDWD         Z3, Z24, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         (R12), Z8, Z25
+	VPDPBUSD         192(R12), Z13, Z25
+	VMOVDQA32        Z6, Z26
+	VPDPBUSD         (R12), Z14, Z26
+	VPDPBUSD         192(R12), Z15, Z26
+	VPACKSSDW        Z26, Z25, Z25
+	VPMADDWD         Z3, Z25, Z25
+	VMOVDQA32        Z6, Z26
+	VPDPBUSD         64(R12), Z8, Z26
+	VPDPBUSD         256(R12), Z13, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         64(R12), Z14, Z27
+	VPDPBUSD         256(R12), Z15, Z27
+	VPACKSSDW        Z27, Z26, Z26
+	VPMADDWD         Z3, Z26, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         128(R12), Z8, Z27
+	VPDPBUSD         320(R12), Z13, Z27
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z14, Z8
+	VPDPBUSD         320(R12), Z15, Z8
+	VPACKSSDW        Z8, Z27, Z27
+	VPMADDWD         Z3, Z27, Z27
+	VPACKSSDW        Z22, Z16, Z16
+	VPACKSSDW        Z23, Z17, Z17
+	VPACKSSDW        Z24, Z18, Z18
+	VPMADDWD         Z3, Z16, Z16
+	VPMADDWD         Z4, Z17, Z17
+	VPDPWSSD         Z3, Z18, Z17
+	VPACKSSDW        Z25, Z19, Z19
+	VPACKSSDW        Z26, Z20, Z20
+	VPACKSSDW        Z27, Z21, Z21
+	VPMADDWD         Z3, Z19, Z19
+	VPMADDWD         Z4, Z20, Z20
+	VPDPWSSD         Z3, Z21, Z20
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z17, Z16, Z8
+	VSHUFI32X4       $0xdd, Z17, Z16, Z13
+	VPADDD           Z13, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y11
+	VFMADD231PS      Z5, Z8, Z11
+	VEXTRACTF32X4    $0x01, Z11, X8
+	VMOVUPS          32(SP), X9
+	VMOVUPS          96(SP), X10
+	VMULPS.BCST      (R11), X9, X9
+	VFMADD231PS.BCST 4(R11), X10, X0
+	VFMADD231PS      X11, X9, X0
+	VMOVUPS          48(SP), X9
+	VMOVUPS          112(SP), X10
+	VMULPS.BCST      8(R11), X9, X9
+	VFMADD231PS.BCST 12(R11), X10, X0
+	VFMADD231PS      X8, X9, X0
+	ADDQ             $0x10, R11
+	VSHUFI32X4       $0x88, Z20, Z19, Z8
+	VSHUFI32X4       $0xdd, Z20, Z19, Z13
+	VPADDD           Z13, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y12
+	VFMADD231PS      Z5, Z8, Z12
+	VEXTRACTF32X4    $0x01, Z12, X8
+	VMOVUPS          32(SP), X9
+	VMOVUPS          96(SP), X10
+	VMULPS.BCST      (R13), X9, X9
+	VFMADD231PS.BCST 4(R13), X10, X1
+	VFMADD231PS      X12, X9, X1
+	VMOVUPS          48(SP), X9
+	VMOVUPS          112(SP), X10
+	VMULPS.BCST      8(R13), X9, X9
+	VFMADD231PS.BCST 12(R13), X10, X1
+	VFMADD231PS      X8, X9, X1
+	ADDQ             $0x10, R13
+	DECQ             R14
+	JNZ              groups
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X0, (BX)
+	ADDQ    $0x10, out+0(FP)
+	MOVQ    out2+8(FP), BX
+	VMOVUPS X1, (BX)
+	ADDQ    $0x10, out2+8(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+// func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsHalves128x2VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R9
+	MOVL         $0x0f0f0f0f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z2
+	MOVL         $0x00010001, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z3
+	MOVL         $0x01000100, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z4
+	MOVL         $0x47800000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z5
+	VPXORD       Z6, Z6, Z6
+	MOVL         $0x000000f0, BX
+	KMOVW        BX, K1
+	MOVL         $0x00000f00, BX
+	KMOVW        BX, K2
+	MOVL         $0x0000f000, BX
+	KMOVW        BX, K3
+	VMOVDQU32    transposedColumns<>+0(SB), Z7
+
+rows:
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      x2+64(FP), R12
+	MOVQ      powers2+80(FP), R13
+	MOVQ      blocks+88(FP), R14
+	VMOVDQA32 X6, X0
+	VMOVDQA32 X6, X1
+
+groups:
+	VBROADCASTF32X4  (BX), Z8
+	VBROADCASTF32X4  (BX)(CX*1), K1, Z8
+	VBROADCASTF32X4  (BX)(CX*2), K2, Z8
+	VBROADCASTF32X4  (BX)(DX*1), K3, Z8
+	VPERMPS          Z8, Z7, Z8
+	VMOVUPS          Z8, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z8
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z8
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z8
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z8
+	VPERMPS          Z8, Z7, Z8
+	VMOVUPS          Z8, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z8
+	VPSRLW           $0x04, Z8, Z17
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z17, Z17
+	VMOVDQU32        (DI)(AX*1), Z18
+	VPSRLW           $0x04, Z18, Z19
+	VPANDD           Z2, Z18, Z18
+	VPANDD           Z2, Z19, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         (R10), Z8, Z20
+	VPDPBUSD         192(R10), Z17, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         (R10), Z18, Z21
+	VPDPBUSD         192(R10), Z19, Z21
+	VPACKSSDW        Z21, Z20, Z20
+	VPMADDWD         Z3, Z20, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         64(R10), Z8, Z21
+	VPDPBUSD         256(R10), Z17, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         64(R10), Z18, Z22
+	VPDPBUSD         256(R10), Z19, Z22
+	VPACKSSDW        Z22, Z21, Z21
+	VPMADDWD         Z3, Z21, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         128(R10), Z8, Z22
+	VPDPBUSD         320(R10), Z17, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         128(R10), Z18, Z23
+	VPDPBUSD         320(R10), Z19, Z23
+	VPACKSSDW        Z23, Z22, Z22
+	VPMADDWD         Z3, Z22, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         (R12), Z8, Z23
+	VPDPBUSD         192(R12), Z17, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         (R12), Z18, Z24
+	VPDPBUSD         192(R12), Z19, Z24
+	VPACKSSDW        Z24, Z23, Z23
+	VPMADDWD         Z3, Z23, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         64(R12), Z8, Z24
+	VPDPBUSD         256(R12), Z17, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         64(R12), Z18, Z25
+	VPDPBUSD         256(R12), Z19, Z25
+	VPACKSSDW        Z25, Z24, Z24
+	VPMADDWD         Z3, Z24, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         128(R12), Z8, Z25
+	VPDPBUSD         320(R12), Z17, Z25
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z18, Z8
+	VPDPBUSD         320(R12), Z19, Z8
+	VPACKSSDW        Z8, Z25, Z25
+	VPMADDWD         Z3, Z25, Z25
+	VMOVDQU32        (DI)(AX*2), Z8
+	VPSRLW           $0x04, Z8, Z17
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z17, Z17
+	VMOVDQU32        (DI)(R9*1), Z18
+	VPSRLW           $0x04, Z18, Z19
+	VPANDD           Z2, Z18, Z18
+	VPANDD           Z2, Z19, Z19
+	VMOVDQA32        Z6, Z26
+	VPDPBUSD         (R10), Z8, Z26
+	VPDPBUSD         192(R10), Z17, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         (R10), Z18, Z27
+	VPDPBUSD         192(R10), Z19, Z27
+	VPACKSSDW        Z27, Z26, Z26
+	VPMADDWD         Z3, Z26, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         64(R10), Z8, Z27
+	VPDPBUSD         256(R10), Z17, Z27
+	VMOVDQA32        Z6, Z28
+	VPDPBUSD         64(R10), Z18, Z28
+	VPDPBUSD         256(R10), Z19, Z28
+	VPACKSSDW        Z28, Z27, Z27
+	VPMADDWD         Z3, Z27, Z27
+	VMOVDQA32        Z6, Z28
+	VPDPBUSD         128(R10), Z8, Z28
+	VPDPBUSD         320(R10), Z17, Z28
+	VMOVDQA32        Z6, Z29
+	VPDPBUSD         128(R10), Z18, Z29
+	VPDPBUSD         320(R10), Z19, Z29
+	VPACKSSDW        Z29, Z28, Z28
+	VPMADDWD         Z3, Z28, Z28
+	VMOVDQA32        Z6, Z29
+	VPDPBUSD         (R12), Z8, Z29
+	VPDPBUSD         192(R12), Z17, Z29
+	VMOVDQA32        Z6, Z30
+	VPDPBUSD         (R12), Z18, Z30
+	VPDPBUSD         192(R12), Z19, Z30
+	VPACKSSDW        Z30, Z29, Z29
+	VPMADDWD         Z3, Z29, Z29
+	VMOVDQA32        Z6, Z30
+	VPDPBUSD         64(R12), Z8, Z30
+	VPDPBUSD         256(R12), Z17, Z30
+	VMOVDQA32        Z6, Z31
+	VPDPBUSD         64(R12), Z18, Z31
+	VPDPBUSD         256(R12), Z19, Z31
+	VPACKSSDW        Z31, Z30, Z30
+	VPMADDWD         Z3, Z30, Z30
+	VMOVDQA32        Z6, Z31
+	VPDPBUSD         128(R12), Z8, Z31
+	VPDPBUSD         320(R12), Z17, Z31
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z18, Z8
+	VPDPBUSD         320(R12), Z19, Z8
+	VPACKSSDW        Z8, Z31, Z31
+	VPMADDWD         Z3, Z31, Z31
+	VPACKSSDW        Z26, Z20, Z20
+	VPACKSSDW        Z27, Z21, Z21
+	VPACKSSDW        Z28, Z22, Z22
+	VPMADDWD         Z3, Z20, Z20
+	VPMADDWD         Z4, Z21, Z21
+	VPDPWSSD         Z3, Z22, Z21
+	VPACKSSDW        Z29, Z23, Z23
+	VPACKSSDW        Z30, Z24, Z24
+	VPACKSSDW        Z31, Z25, Z25
+	VPMADDWD         Z3, Z23, Z23
+	VPMADDWD         Z4, Z24, Z24
+	VPDPWSSD         Z3, Z25, Z24
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z21, Z20, Z8
+	VSHUFI32X4       $0xdd, Z21, Z20, Z17
+	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z17
+	VPADDD           Z17, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y9
+	VFMADD231PS      Z5, Z8, Z9
+	VMOVUPS          (SP), X8
+	VMOVUPS          64(SP), X10
+	VMULPS.BCST      (R11), X8, X8
+	VFMADD231PS.BCST 4(R11), X10, X0
+	VFMADD231PS      X9, X8, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z24, Z23, Z8
+	VSHUFI32X4       $0xdd, Z24, Z23, Z17
+	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z17
+	VPADDD           Z17, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y10
+	VFMADD231PS      Z5, Z8, Z10
+	VMOVUPS          (SP), X8
+	VMOVUPS          64(SP), X9
+	VMULPS.BCST      (R13), X8, X8
+	VFMADD231PS.BCST 4(R13), X9, X1
+	VFMADD231PS      X10, X8, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z8
+	VPSRLW           $0x04, Z8, Z17
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z17, Z17
+	VMOVDQU32        (DI)(AX*1), Z18
+	VPSRLW           $0x04, Z18, Z19
+	VPANDD           Z2, Z18, Z18
+	VPANDD           Z2, Z19, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         (R10), Z8, Z20
+	VPDPBUSD         192(R10), Z17, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         (R10), Z18, Z21
+	VPDPBUSD         192(R10), Z19, Z21
+	VPACKSSDW        Z21, Z20, Z20
+	VPMADDWD         Z3, Z20, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         64(R10), Z8, Z21
+	VPDPBUSD         256(R10), Z17, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         64(R10), Z18, Z22
+	VPDPBUSD         256(R10), Z19, Z22
+	VPACKSSDW        Z22, Z21, Z21
+	VPMADDWD         Z3, Z21, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         128(R10), Z8, Z22
+	VPDPBUSD         320(R10), Z17, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         128(R10), Z18, Z23
+	VPDPBUSD         320(R10), Z19, Z23
+	VPACKSSDW        Z23, Z22, Z22
+	VPMADDWD         Z3, Z22, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         (R12), Z8, Z23
+	VPDPBUSD         192(R12), Z17, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         (R12), Z18, Z24
+	VPDPBUSD         192(R12), Z19, Z24
+	VPACKSSDW        Z24, Z23, Z23
+	VPMADDWD         Z3, Z23, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         64(R12), Z8, Z24
+	VPDPBUSD         256(R12), Z17, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         64(R12), Z18, Z25
+	VPDPBUSD         256(R12), Z19, Z25
+	VPACKSSDW        Z25, Z24, Z24
+	VPMADDWD         Z3, Z24, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         128(R12), Z8, Z25
+	VPDPBUSD         320(R12), Z17, Z25
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z18, Z8
+	VPDPBUSD         320(R12), Z19, Z8
+	VPACKSSDW        Z8, Z25, Z25
+	VPMADDWD         Z3, Z25, Z25
+	VMOVDQU32        (DI)(AX*2), Z8
+	VPSRLW           $0x04, Z8, Z17
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z17, Z17
+	VMOVDQU32        (DI)(R9*1), Z18
+	VPSRLW           $0x04, Z18, Z19
+	VPANDD           Z2, Z18, Z18
+	VPANDD           Z2, Z19, Z19
+	VMOVDQA32        Z6, Z26
+	VPDPBUSD         (R10), Z8, Z26
+	VPDPBUSD         192(R10), Z17, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         (R10), Z18, Z27
+	VPDPBUSD         192(R10), Z19, Z27
+	VPACKSSDW        Z27, Z26, Z26
+	VPMADDWD         Z3, Z26, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         64(R10), Z8, Z27
+	VPDPBUSD         256(R10), Z17, Z27
+	VMOVDQA32        Z6, Z28
+	VPDPBUSD         64(R10), Z18, Z28
+	VPDPBUSD         256(R10), Z19, Z28
+	VPACKSSDW        Z28, Z27, Z27
+	VPMADDWD         Z3, Z27, Z27
+	VMOVDQA32        Z6, Z28
+	VPDPBUSD         128(R10), Z8, Z28
+	VPDPBUSD         320(R10), Z17, Z28
+	VMOVDQA32        Z6, Z29
+	VPDPBUSD         128(R10), Z18, Z29
+	VPDPBUSD         320(R10), Z19, Z29
+	VPACKSSDW        Z29, Z28, Z28
+	VPMADDWD         Z3, Z28, Z28
+	VMOVDQA32        Z6, Z29
+	VPDPBUSD         (R12), Z8, Z29
+	VPDPBUSD         192(R12), Z17, Z29
+	VMOVDQA32        Z6, Z30
+	VPDPBUSD         (R12), Z18, Z30
+	VPDPBUSD         192(R12), Z19, Z30
+	VPACKSSDW        Z30, Z29, Z29
+	VPMADDWD         Z3, Z29, Z29
+	VMOVDQA32        Z6, Z30
+	VPDPBUSD         64(R12), Z8, Z30
+	VPDPBUSD         256(R12), Z17, Z30
+	VMOVDQA32        Z6, Z31
+	VPDPBUSD         64(R12), Z18, Z31
+	VPDPBUSD         256(R12), Z19, Z31
+	VPACKSSDW        Z31, Z30, Z30
+	VPMADDWD         Z3, Z30, Z30
+	VMOVDQA32        Z6, Z31
+	VPDPBUSD         128(R12), Z8, Z31
+	VPDPBUSD         320(R12), Z17, Z31
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z18, Z8
+	VPDPBUSD         320(R12), Z19, Z8
+	VPACKSSDW        Z8, Z31, Z31
+	VPMADDWD         Z3, Z31, Z31
+	VPACKSSDW        Z26, Z20, Z20
+	VPACKSSDW        Z27, Z21, Z21
+	VPACKSSDW        Z28, Z22, Z22
+	VPMADDWD         Z3, Z20, Z20
+	VPMADDWD         Z4, Z21, Z21
+	VPDPWSSD         Z3, Z22, Z21
+	VPACKSSDW        Z29, Z23, Z23
+	VPACKSSDW        Z30, Z24, Z24
+	VPACKSSDW        Z31, Z25, Z25
+	VPMADDWD         Z3, Z23, Z23
+	VPMADDWD         Z4, Z24, Z24
+	VPDPWSSD         Z3, Z25, Z24
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z21, Z20, Z8
+	VSHUFI32X4       $0xdd, Z21, Z20, Z17
+	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z17
+	VPADDD           Z17, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y11
+	VFMADD231PS      Z5, Z8, Z11
+	VMOVUPS          16(SP), X8
+	VMOVUPS          80(SP), X9
+	VMULPS.BCST      (R11), X8, X8
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X11, X8, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z24, Z23, Z8
+	VSHUFI32X4       $0xdd, Z24, Z23, Z17
+	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z17
+	VPADDD           Z17, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y12
+	VFMADD231PS      Z5, Z8, Z12
+	VMOVUPS          16(SP), X8
+	VMOVUPS          80(SP), X9
+	VMULPS.BCST      (R13), X8, X8
+	VFMADD231PS.BCST 4(R13), X9, X1
+	VFMADD231PS      X12, X8, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z8
+	VPSRLW           $0x04, Z8, Z17
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z17, Z17
+	VMOVDQU32        (DI)(AX*1), Z18
+	VPSRLW           $0x04, Z18, Z19
+	VPANDD           Z2, Z18, Z18
+	VPANDD           Z2, Z19, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         (R10), Z8, Z20
+	VPDPBUSD         192(R10), Z17, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         (R10), Z18, Z21
+	VPDPBUSD         192(R10), Z19, Z21
+	VPACKSSDW        Z21, Z20, Z20
+	VPMADDWD         Z3, Z20, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         64(R10), Z8, Z21
+	VPDPBUSD         256(R10), Z17, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         64(R10), Z18, Z22
+	VPDPBUSD         256(R10), Z19, Z22
+	VPACKSSDW        Z22, Z21, Z21
+	VPMADDWD         Z3, Z21, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         128(R10), Z8, Z22
+	VPDPBUSD         320(R10), Z17, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         128(R10), Z18, Z23
+	VPDPBUSD         320(R10), Z19, Z23
+	VPACKSSDW        Z23, Z22, Z22
+	VPMADDWD         Z3, Z22, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         (R12), Z8, Z23
+	VPDPBUSD         192(R12), Z17, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         (R12), Z18, Z24
+	VPDPBUSD         192(R12), Z19, Z24
+	VPACKSSDW        Z24, Z23, Z23
+	VPMADDWD         Z3, Z23, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         64(R12), Z8, Z24
+	VPDPBUSD         256(R12), Z17, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         64(R12), Z18, Z25
+	VPDPBUSD         256(R12), Z19, Z25
+	VPACKSSDW        Z25, Z24, Z24
+	VPMADDWD         Z3, Z24, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         128(R12), Z8, Z25
+	VPDPBUSD         320(R12), Z17, Z25
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z18, Z8
+	VPDPBUSD         320(R12), Z19, Z8
+	VPACKSSDW        Z8, Z25, Z25
+	VPMADDWD         Z3, Z25, Z25
+	VMOVDQU32        (DI)(AX*2), Z8
+	VPSRLW           $0x04, Z8, Z17
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z17, Z17
+	VMOVDQU32        (DI)(R9*1), Z18
+	VPSRLW           $0x04, Z18, Z19
+	VPANDD           Z2, Z18, Z18
+	VPANDD           Z2, Z19, Z19
+	VMOVDQA32        Z6, Z26
+	VPDPBUSD         (R10), Z8, Z26
+	VPDPBUSD         192(R10), Z17, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         (R10), Z18, Z27
+	VPDPBUSD         192(R10), Z19, Z27
+	VPACKSSDW        Z27, Z26, Z26
+	VPMADDWD         Z3, Z26, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         64(R10), Z8, Z27
+	VPDPBUSD         256(R10), Z17, Z27
+	VMOVDQA32        Z6, Z28
+	VPDPBUSD         64(R10), Z18, Z28
+	VPDPBUSD         256(R10), Z19, Z28
+	VPACKSSDW        Z28, Z27, Z27
+	VPMADDWD         Z3, Z27, Z27
+	VMOVDQA32        Z6, Z28
+	VPDPBUSD         128(R10), Z8, Z28
+	VPDPBUSD         320(R10), Z17, Z28
+	VMOVDQA32        Z6, Z29
+	VPDPBUSD         128(R10), Z18, Z29
+	VPDPBUSD         320(R10), Z19, Z29
+	VPACKSSDW        Z29, Z28, Z28
+	VPMADDWD         Z3, Z28, Z28
+	VMOVDQA32        Z6, Z29
+	VPDPBUSD         (R12), Z8, Z29
+	VPDPBUSD         192(R12), Z17, Z29
+	VMOVDQA32        Z6, Z30
+	VPDPBUSD         (R12), Z18, Z30
+	VPDPBUSD         192(R12), Z19, Z30
+	VPACKSSDW        Z30, Z29, Z29
+	VPMADDWD         Z3, Z29, Z29
+	VMOVDQA32        Z6, Z30
+	VPDPBUSD         64(R12), Z8, Z30
+	VPDPBUSD         256(R12), Z17, Z30
+	VMOVDQA32        Z6, Z31
+	VPDPBUSD         64(R12), Z18, Z31
+	VPDPBUSD         256(R12), Z19, Z31
+	VPACKSSDW        Z31, Z30, Z30
+	VPMADDWD         Z3, Z30, Z30
+	VMOVDQA32        Z6, Z31
+	VPDPBUSD         128(R12), Z8, Z31
+	VPDPBUSD         320(R12), Z17, Z31
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z18, Z8
+	VPDPBUSD         320(R12), Z19, Z8
+	VPACKSSDW        Z8, Z31, Z31
+	VPMADDWD         Z3, Z31, Z31
+	VPACKSSDW        Z26, Z20, Z20
+	VPACKSSDW        Z27, Z21, Z21
+	VPACKSSDW        Z28, Z22, Z22
+	VPMADDWD         Z3, Z20, Z20
+	VPMADDWD         Z4, Z21, Z21
+	VPDPWSSD         Z3, Z22, Z21
+	VPACKSSDW        Z29, Z23, Z23
+	VPACKSSDW        Z30, Z24, Z24
+	VPACKSSDW        Z31, Z25, Z25
+	VPMADDWD         Z3, Z23, Z23
+	VPMADDWD         Z4, Z24, Z24
+	VPDPWSSD         Z3, Z25, Z24
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z21, Z20, Z8
+	VSHUFI32X4       $0xdd, Z21, Z20, Z17
+	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z17
+	VPADDD           Z17, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y13
+	VFMADD231PS      Z5, Z8, Z13
+	VMOVUPS          32(SP), X8
+	VMOVUPS          96(SP), X9
+	VMULPS.BCST      (R11), X8, X8
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X13, X8, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z24, Z23, Z8
+	VSHUFI32X4       $0xdd, Z24, Z23, Z17
+	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z17
+	VPADDD           Z17, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y14
+	VFMADD231PS      Z5, Z8, Z14
+	VMOVUPS          32(SP), X8
+	VMOVUPS          96(SP), X9
+	VMULPS.BCST      (R13), X8, X8
+	VFMADD231PS.BCST 4(R13), X9, X1
+	VFMADD231PS      X14, X8, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z8
+	VPSRLW           $0x04, Z8, Z17
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z17, Z17
+	VMOVDQU32        (DI)(AX*1), Z18
+	VPSRLW           $0x04, Z18, Z19
+	VPANDD           Z2, Z18, Z18
+	VPANDD           Z2, Z19, Z19
+	VMOVDQA32        Z6, Z20
+	VPDPBUSD         (R10), Z8, Z20
+	VPDPBUSD         192(R10), Z17, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         (R10), Z18, Z21
+	VPDPBUSD         192(R10), Z19, Z21
+	VPACKSSDW        Z21, Z20, Z20
+	VPMADDWD         Z3, Z20, Z20
+	VMOVDQA32        Z6, Z21
+	VPDPBUSD         64(R10), Z8, Z21
+	VPDPBUSD         256(R10), Z17, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         64(R10), Z18, Z22
+	VPDPBUSD         256(R10), Z19, Z22
+	VPACKSSDW        Z22, Z21, Z21
+	VPMADDWD         Z3, Z21, Z21
+	VMOVDQA32        Z6, Z22
+	VPDPBUSD         128(R10), Z8, Z22
+	VPDPBUSD         320(R10), Z17, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         128(R10), Z18, Z23
+	VPDPBUSD         320(R10), Z19, Z23
+	VPACKSSDW        Z23, Z22, Z22
+	VPMADDWD         Z3, Z22, Z22
+	VMOVDQA32        Z6, Z23
+	VPDPBUSD         (R12), Z8, Z23
+	VPDPBUSD         192(R12), Z17, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         (R12), Z18, Z24
+	VPDPBUSD         192(R12), Z19, Z24
+	VPACKSSDW        Z24, Z23, Z23
+	VPMADDWD         Z3, Z23, Z23
+	VMOVDQA32        Z6, Z24
+	VPDPBUSD         64(R12), Z8, Z24
+	VPDPBUSD         256(R12), Z17, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         64(R12), Z18, Z25
+	VPDPBUSD         256(R12), Z19, Z25
+	VPACKSSDW        Z25, Z24, Z24
+	VPMADDWD         Z3, Z24, Z24
+	VMOVDQA32        Z6, Z25
+	VPDPBUSD         128(R12), Z8, Z25
+	VPDPBUSD         320(R12), Z17, Z25
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z18, Z8
+	VPDPBUSD         320(R12), Z19, Z8
+	VPACKSSDW        Z8, Z25, Z25
+	VPMADDWD         Z3, Z25, Z25
+	VMOVDQU32        (DI)(AX*2), Z8
+	VPSRLW           $0x04, Z8, Z17
+	VPANDD           Z2, Z8, Z8
+	VPANDD           Z2, Z17, Z17
+	VMOVDQU32        (DI)(R9*1), Z18
+	VPSRLW           $0x04, Z18, Z19
+	VPANDD           Z2, Z18, Z18
+	VPANDD           Z2, Z19, Z19
+	VMOVDQA32        Z6, Z26
+	VPDPBUSD         (R10), Z8, Z26
+	VPDPBUSD         192(R10), Z17, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         (R10), Z18, Z27
+	VPDPBUSD         192(R10), Z19, Z27
+	VPACKSSDW        Z27, Z26, Z26
+	VPMADDWD         Z3, Z26, Z26
+	VMOVDQA32        Z6, Z27
+	VPDPBUSD         64(R10), Z8, Z27
+	VPDPBUSD         256(R10), Z17, Z27
+	VMOVDQA32        Z6, Z28
+	VPDPBUSD         64(R10), Z18, Z28
+	VPDPBUSD         256(R10), Z19, Z28
+	VPACKSSDW        Z28, Z27, Z27
+	VPMADDWD         Z3, Z27, Z27
+	VMOVDQA32        Z6, Z28
+	VPDPBUSD         128(R10), Z8, Z28
+	VPDPBUSD         320(R10), Z17, Z28
+	VMOVDQA32        Z6, Z29
+	VPDPBUSD         128(R10), Z18, Z29
+	VPDPBUSD         320(R10), Z19, Z29
+	VPACKSSDW        Z29, Z28, Z28
+	VPMADDWD         Z3, Z28, Z28
+	VMOVDQA32        Z6, Z29
+	VPDPBUSD         (R12), Z8, Z29
+	VPDPBUSD         192(R12), Z17, Z29
+	VMOVDQA32        Z6, Z30
+	VPDPBUSD         (R12), Z18, Z30
+	VPDPBUSD         192(R12), Z19, Z30
+	VPACKSSDW        Z30, Z29, Z29
+	VPMADDWD         Z3, Z29, Z29
+	VMOVDQA32        Z6, Z30
+	VPDPBUSD         64(R12), Z8, Z30
+	VPDPBUSD         256(R12), Z17, Z30
+	VMOVDQA32        Z6, Z31
+	VPDPBUSD         64(R12), Z18, Z31
+	VPDPBUSD         256(R12), Z19, Z31
+	VPACKSSDW        Z31, Z30, Z30
+	VPMADDWD         Z3, Z30, Z30
+	VMOVDQA32        Z6, Z31
+	VPDPBUSD         128(R12), Z8, Z31
+	VPDPBUSD         320(R12), Z17, Z31
+	VMOVDQA32        Z6, Z8
+	VPDPBUSD         128(R12), Z18, Z8
+	VPDPBUSD         320(R12), Z19, Z8
+	VPACKSSDW        Z8, Z31, Z31
+	VPMADDWD         Z3, Z31, Z31
+	VPACKSSDW        Z26, Z20, Z20
+	VPACKSSDW        Z27, Z21, Z21
+	VPACKSSDW        Z28, Z22, Z22
+	VPMADDWD         Z3, Z20, Z20
+	VPMADDWD         Z4, Z21, Z21
+	VPDPWSSD         Z3, Z22, Z21
+	VPACKSSDW        Z29, Z23, Z23
+	VPACKSSDW        Z30, Z24, Z24
+	VPACKSSDW        Z31, Z25, Z25
+	VPMADDWD         Z3, Z23, Z23
+	VPMADDWD         Z4, Z24, Z24
+	VPDPWSSD         Z3, Z25, Z24
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z21, Z20, Z8
+	VSHUFI32X4       $0xdd, Z21, Z20, Z17
+	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z17
+	VPADDD           Z17, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y15
+	VFMADD231PS      Z5, Z8, Z15
+	VMOVUPS          48(SP), X8
+	VMOVUPS          112(SP), X9
+	VMULPS.BCST      (R11), X8, X8
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X15, X8, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z24, Z23, Z8
+	VSHUFI32X4       $0xdd, Z24, Z23, Z17
+	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z17
+	VPADDD           Z17, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y16
+	VFMADD231PS      Z5, Z8, Z16
+	VMOVUPS          48(SP), X8
+	VMOVUPS          112(SP), X9
+	VMULPS.BCST      (R13), X8, X8
+	VFMADD231PS.BCST 4(R13), X9, X1
+	VFMADD231PS      X16, X8, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JNZ              groups
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X0, (BX)
+	ADDQ    $0x10, out+0(FP)
+	MOVQ    out2+8(FP), BX
+	VMOVUPS X1, (BX)
+	ADDQ    $0x10, out2+8(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+// func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsNatural32x2VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R9
+	MOVL         $0x47800000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z2
+	VPXORD       Z3, Z3, Z3
+	MOVL         $0x000000f0, BX
+	KMOVW        BX, K1
+	MOVL         $0x00000f00, BX
+	KMOVW        BX, K2
+	MOVL         $0x0000f000, BX
+	KMOVW        BX, K3
+	VMOVDQU32    transposedColumns<>+0(SB), Z4
+
+rows:
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      x2+64(FP), R12
+	MOVQ      powers2+80(FP), R13
+	MOVQ      blocks+88(FP), R14
+	VMOVDQA32 X3, X0
+	VMOVDQA32 X3, X1
+
+groups:
+	VBROADCASTF32X4  (BX), Z5
+	VBROADCASTF32X4  (BX)(CX*1), K1, Z5
+	VBROADCASTF32X4  (BX)(CX*2), K2, Z5
+	VBROADCASTF32X4  (BX)(DX*1), K3, Z5
+	VPERMPS          Z5, Z4, Z5
+	VMOVUPS          Z5, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z5
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z5
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z5
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z5
+	VPERMPS          Z5, Z4, Z5
+	VMOVUPS          Z5, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQA32        Z3, Z10
+	VPDPBUSD         (R10), Z5, Z10
+	VMOVDQA32        Z3, Z11
+	VPDPBUSD         64(R10), Z5, Z11
+	VPSLLD           $0x08, Z11, Z11
+	VPDPBUSD         128(R10), Z5, Z11
+	VMOVDQA32        Z3, Z12
+	VPDPBUSD         (R12), Z5, Z12
+	VMOVDQA32        Z3, Z13
+	VPDPBUSD         64(R12), Z5, Z13
+	VPSLLD           $0x08, Z13, Z13
+	VPDPBUSD         128(R12), Z5, Z13
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQA32        Z3, Z14
+	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         64(R10), Z5, Z15
+	VPSLLD           $0x08, Z15, Z15
+	VPDPBUSD         128(R10), Z5, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         (R12), Z5, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         64(R12), Z5, Z17
+	VPSLLD           $0x08, Z17, Z17
+	VPDPBUSD         128(R12), Z5, Z17
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         (R10), Z5, Z18
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         64(R10), Z5, Z19
+	VPSLLD           $0x08, Z19, Z19
+	VPDPBUSD         128(R10), Z5, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         (R12), Z5, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         64(R12), Z5, Z21
+	VPSLLD           $0x08, Z21, Z21
+	VPDPBUSD         128(R12), Z5, Z21
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         (R10), Z5, Z22
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         64(R10), Z5, Z23
+	VPSLLD           $0x08, Z23, Z23
+	VPDPBUSD         128(R10), Z5, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         (R12), Z5, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         64(R12), Z5, Z25
+	VPSLLD           $0x08, Z25, Z25
+	VPDPBUSD         128(R12), Z5, Z25
+	VPUNPCKLDQ       Z14, Z10, Z5
+	VPUNPCKHDQ       Z14, Z10, Z10
+	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z22, Z18, Z5
+	VPUNPCKHDQ       Z22, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	VPUNPCKLQDQ      Z18, Z10, Z5
+	VPUNPCKHQDQ      Z18, Z10, Z10
+	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z15, Z11, Z5
+	VPUNPCKHDQ       Z15, Z11, Z11
+	VPADDD           Z5, Z11, Z11
+	VPUNPCKLDQ       Z23, Z19, Z5
+	VPUNPCKHDQ       Z23, Z19, Z19
+	VPADDD           Z5, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z11, Z5
+	VPUNPCKHQDQ      Z19, Z11, Z11
+	VPADDD           Z5, Z11, Z11
+	VPUNPCKLDQ       Z16, Z12, Z5
+	VPUNPCKHDQ       Z16, Z12, Z12
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z24, Z20, Z5
+	VPUNPCKHDQ       Z24, Z20, Z20
+	VPADDD           Z5, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z12, Z5
+	VPUNPCKHQDQ      Z20, Z12, Z12
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z17, Z13, Z5
+	VPUNPCKHDQ       Z17, Z13, Z13
+	VPADDD           Z5, Z13, Z13
+	VPUNPCKLDQ       Z25, Z21, Z5
+	VPUNPCKHDQ       Z25, Z21, Z21
+	VPADDD           Z5, Z21, Z21
+	VPUNPCKLQDQ      Z21, Z13, Z5
+	VPUNPCKHQDQ      Z21, Z13, Z13
+	VPADDD           Z5, Z13, Z13
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x000000c0, R10
+	ADDQ             $0x000000c0, R12
+	VSHUFI32X4       $0x88, Z11, Z10, Z5
+	VSHUFI32X4       $0xdd, Z11, Z10, Z10
+	VPADDD           Z10, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y6
+	VFMADD231PS      Z2, Z5, Z6
+	VEXTRACTF32X4    $0x01, Z6, X5
+	VMOVUPS          (SP), X7
+	VMOVUPS          64(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X6, X7, X0
+	VMOVUPS          16(SP), X6
+	VMOVUPS          80(SP), X7
+	VMULPS.BCST      8(R11), X6, X6
+	VFMADD231PS.BCST 12(R11), X7, X0
+	VFMADD231PS      X5, X6, X0
+	ADDQ             $0x10, R11
+	VSHUFI32X4       $0x88, Z13, Z12, Z5
+	VSHUFI32X4       $0xdd, Z13, Z12, Z10
+	VPADDD           Z10, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y7
+	VFMADD231PS      Z2, Z5, Z7
+	VEXTRACTF32X4    $0x01, Z7, X5
+	VMOVUPS          (SP), X6
+	VMOVUPS          64(SP), X8
+	VMULPS.BCST      (R13), X6, X6
+	VFMADD231PS.BCST 4(R13), X8, X1
+	VFMADD231PS      X7, X6, X1
+	VMOVUPS          16(SP), X6
+	VMOVUPS          80(SP), X7
+	VMULPS.BCST      8(R13), X6, X6
+	VFMADD231PS.BCST 12(R13), X7, X1
+	VFMADD231PS      X5, X6, X1
+	ADDQ             $0x10, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQA32        Z3, Z10
+	VPDPBUSD         (R10), Z5, Z10
+	VMOVDQA32        Z3, Z11
+	VPDPBUSD         64(R10), Z5, Z11
+	VPSLLD           $0x08, Z11, Z11
+	VPDPBUSD         128(R10), Z5, Z11
+	VMOVDQA32        Z3, Z12
+	VPDPBUSD         (R12), Z5, Z12
+	VMOVDQA32        Z3, Z13
+	VPDPBUSD         64(R12), Z5, Z13
+	VPSLLD           $0x08, Z13, Z13
+	VPDPBUSD         128(R12), Z5, Z13
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQA32        Z3, Z14
+	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         64(R10), Z5, Z15
+	VPSLLD           $0x08, Z15, Z15
+	VPDPBUSD         128(R10), Z5, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         (R12), Z5, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         64(R12), Z5, Z17
+	VPSLLD           $0x08, Z17, Z17
+	VPDPBUSD         128(R12), Z5, Z17
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         (R10), Z5, Z18
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         64(R10), Z5, Z19
+	VPSLLD           $0x08, Z19, Z19
+	VPDPBUSD         128(R10), Z5, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         (R12), Z5, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         64(R12), Z5, Z21
+	VPSLLD           $0x08, Z21, Z21
+	VPDPBUSD         128(R12), Z5, Z21
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         (R10), Z5, Z22
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         64(R10), Z5, Z23
+	VPSLLD           $0x08, Z23, Z23
+	VPDPBUSD         128(R10), Z5, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         (R12), Z5, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         64(R12), Z5, Z25
+	VPSLLD           $0x08, Z25, Z25
+	VPDPBUSD         128(R12), Z5, Z25
+	VPUNPCKLDQ       Z14, Z10, Z5
+	VPUNPCKHDQ       Z14, Z10, Z10
+	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z22, Z18, Z5
+	VPUNPCKHDQ       Z22, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	VPUNPCKLQDQ      Z18, Z10, Z5
+	VPUNPCKHQDQ      Z18, Z10, Z10
+	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z15, Z11, Z5
+	VPUNPCKHDQ       Z15, Z11, Z11
+	VPADDD           Z5, Z11, Z11
+	VPUNPCKLDQ       Z23, Z19, Z5
+	VPUNPCKHDQ       Z23, Z19, Z19
+	VPADDD           Z5, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z11, Z5
+	VPUNPCKHQDQ      Z19, Z11, Z11
+	VPADDD           Z5, Z11, Z11
+	VPUNPCKLDQ       Z16, Z12, Z5
+	VPUNPCKHDQ       Z16, Z12, Z12
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z24, Z20, Z5
+	VPUNPCKHDQ       Z24, Z20, Z20
+	VPADDD           Z5, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z12, Z5
+	VPUNPCKHQDQ      Z20, Z12, Z12
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z17, Z13, Z5
+	VPUNPCKHDQ       Z17, Z13, Z13
+	VPADDD           Z5, Z13, Z13
+	VPUNPCKLDQ       Z25, Z21, Z5
+	VPUNPCKHDQ       Z25, Z21, Z21
+	VPADDD           Z5, Z21, Z21
+	VPUNPCKLQDQ      Z21, Z13, Z5
+	VPUNPCKHQDQ      Z21, Z13, Z13
+	VPADDD           Z5, Z13, Z13
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x000000c0, R10
+	ADDQ             $0x000000c0, R12
+	VSHUFI32X4       $0x88, Z11, Z10, Z5
+	VSHUFI32X4       $0xdd, Z11, Z10, Z10
+	VPADDD           Z10, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y8
+	VFMADD231PS      Z2, Z5, Z8
+	VEXTRACTF32X4    $0x01, Z8, X5
+	VMOVUPS          32(SP), X6
+	VMOVUPS          96(SP), X7
+	VMULPS.BCST      (R11), X6, X6
+	VFMADD231PS.BCST 4(R11), X7, X0
+	VFMADD231PS      X8, X6, X0
+	VMOVUPS          48(SP), X6
+	VMOVUPS          112(SP), X7
+	VMULPS.BCST      8(R11), X6, X6
+	VFMADD231PS.BCST 12(R11), X7, X0
+	VFMADD231PS      X5, X6, X0
+	ADDQ             $0x10, R11
+	VSHUFI32X4       $0x88, Z13, Z12, Z5
+	VSHUFI32X4       $0xdd, Z13, Z12, Z10
+	VPADDD           Z10, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y9
+	VFMADD231PS      Z2, Z5, Z9
+	VEXTRACTF32X4    $0x01, Z9, X5
+	VMOVUPS          32(SP), X6
+	VMOVUPS          96(SP), X7
+	VMULPS.BCST      (R13), X6, X6
+	VFMADD231PS.BCST 4(R13), X7, X1
+	VFMADD231PS      X9, X6, X1
+	VMOVUPS          48(SP), X6
+	VMOVUPS          112(SP), X7
+	VMULPS.BCST      8(R13), X6, X6
+	VFMADD231PS.BCST 12(R13), X7, X1
+	VFMADD231PS      X5, X6, X1
+	ADDQ             $0x10, R13
+	DECQ             R14
+	JNZ              groups
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X0, (BX)
+	ADDQ    $0x10, out+0(FP)
+	MOVQ    out2+8(FP), BX
+	VMOVUPS X1, (BX)
+	ADDQ    $0x10, out2+8(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+// func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsNatural64x2VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R9
+	MOVL         $0x47800000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z2
+	VPXORD       Z3, Z3, Z3
+	MOVL         $0x000000f0, BX
+	KMOVW        BX, K1
+	MOVL         $0x00000f00, BX
+	KMOVW        BX, K2
+	MOVL         $0x0000f000, BX
+	KMOVW        BX, K3
+	VMOVDQU32    transposedColumns<>+0(SB), Z4
+
+rows:
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      x2+64(FP), R12
+	MOVQ      powers2+80(FP), R13
+	MOVQ      blocks+88(FP), R14
+	VMOVDQA32 X3, X0
+	VMOVDQA32 X3, X1
+
+groups:
+	VBROADCASTF32X4  (BX), Z5
+	VBROADCASTF32X4  (BX)(CX*1), K1, Z5
+	VBROADCASTF32X4  (BX)(CX*2), K2, Z5
+	VBROADCASTF32X4  (BX)(DX*1), K3, Z5
+	VPERMPS          Z5, Z4, Z5
+	VMOVUPS          Z5, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z5
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z5
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z5
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z5
+	VPERMPS          Z5, Z4, Z5
+	VMOVUPS          Z5, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQA32        Z3, Z14
+	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         64(R10), Z5, Z15
+	VPSLLD           $0x08, Z15, Z15
+	VPDPBUSD         128(R10), Z5, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         (R12), Z5, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         64(R12), Z5, Z17
+	VPSLLD           $0x08, Z17, Z17
+	VPDPBUSD         128(R12), Z5, Z17
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         (R10), Z5, Z18
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         64(R10), Z5, Z19
+	VPSLLD           $0x08, Z19, Z19
+	VPDPBUSD         128(R10), Z5, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         (R12), Z5, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         64(R12), Z5, Z21
+	VPSLLD           $0x08, Z21, Z21
+	VPDPBUSD         128(R12), Z5, Z21
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         (R10), Z5, Z22
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         64(R10), Z5, Z23
+	VPSLLD           $0x08, Z23, Z23
+	VPDPBUSD         128(R10), Z5, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         (R12), Z5, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         64(R12), Z5, Z25
+	VPSLLD           $0x08, Z25, Z25
+	VPDPBUSD         128(R12), Z5, Z25
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQA32        Z3, Z26
+	VPDPBUSD         (R10), Z5, Z26
+	VMOVDQA32        Z3, Z27
+	VPDPBUSD         64(R10), Z5, Z27
+	VPSLLD           $0x08, Z27, Z27
+	VPDPBUSD         128(R10), Z5, Z27
+	VMOVDQA32        Z3, Z28
+	VPDPBUSD         (R12), Z5, Z28
+	VMOVDQA32        Z3, Z29
+	VPDPBUSD         64(R12), Z5, Z29
+	VPSLLD           $0x08, Z29, Z29
+	VPDPBUSD         128(R12), Z5, Z29
+	VPUNPCKLDQ       Z18, Z14, Z5
+	VPUNPCKHDQ       Z18, Z14, Z14
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z26, Z22, Z5
+	VPUNPCKHDQ       Z26, Z22, Z22
+	VPADDD           Z5, Z22, Z22
+	VPUNPCKLQDQ      Z22, Z14, Z5
+	VPUNPCKHQDQ      Z22, Z14, Z14
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z19, Z15, Z5
+	VPUNPCKHDQ       Z19, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z27, Z23, Z5
+	VPUNPCKHDQ       Z27, Z23, Z23
+	VPADDD           Z5, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z15, Z5
+	VPUNPCKHQDQ      Z23, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z20, Z16, Z5
+	VPUNPCKHDQ       Z20, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z28, Z24, Z5
+	VPUNPCKHDQ       Z28, Z24, Z24
+	VPADDD           Z5, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z16, Z5
+	VPUNPCKHQDQ      Z24, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z21, Z17, Z5
+	VPUNPCKHDQ       Z21, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z29, Z25, Z5
+	VPUNPCKHDQ       Z29, Z25, Z25
+	VPADDD           Z5, Z25, Z25
+	VPUNPCKLQDQ      Z25, Z17, Z5
+	VPUNPCKHQDQ      Z25, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x000000c0, R10
+	ADDQ             $0x000000c0, R12
+	VSHUFI32X4       $0x88, Z15, Z14, Z5
+	VSHUFI32X4       $0xdd, Z15, Z14, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y6
+	VFMADD231PS      Z2, Z5, Z6
+	VMOVUPS          (SP), X5
+	VMOVUPS          64(SP), X7
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X7, X0
+	VFMADD231PS      X6, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z17, Z16, Z5
+	VSHUFI32X4       $0xdd, Z17, Z16, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y7
+	VFMADD231PS      Z2, Z5, Z7
+	VMOVUPS          (SP), X5
+	VMOVUPS          64(SP), X6
+	VMULPS.BCST      (R13), X5, X5
+	VFMADD231PS.BCST 4(R13), X6, X1
+	VFMADD231PS      X7, X5, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQA32        Z3, Z14
+	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         64(R10), Z5, Z15
+	VPSLLD           $0x08, Z15, Z15
+	VPDPBUSD         128(R10), Z5, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         (R12), Z5, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         64(R12), Z5, Z17
+	VPSLLD           $0x08, Z17, Z17
+	VPDPBUSD         128(R12), Z5, Z17
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         (R10), Z5, Z18
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         64(R10), Z5, Z19
+	VPSLLD           $0x08, Z19, Z19
+	VPDPBUSD         128(R10), Z5, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         (R12), Z5, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         64(R12), Z5, Z21
+	VPSLLD           $0x08, Z21, Z21
+	VPDPBUSD         128(R12), Z5, Z21
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         (R10), Z5, Z22
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         64(R10), Z5, Z23
+	VPSLLD           $0x08, Z23, Z23
+	VPDPBUSD         128(R10), Z5, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         (R12), Z5, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         64(R12), Z5, Z25
+	VPSLLD           $0x08, Z25, Z25
+	VPDPBUSD         128(R12), Z5, Z25
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQA32        Z3, Z26
+	VPDPBUSD         (R10), Z5, Z26
+	VMOVDQA32        Z3, Z27
+	VPDPBUSD         64(R10), Z5, Z27
+	VPSLLD           $0x08, Z27, Z27
+	VPDPBUSD         128(R10), Z5, Z27
+	VMOVDQA32        Z3, Z28
+	VPDPBUSD         (R12), Z5, Z28
+	VMOVDQA32        Z3, Z29
+	VPDPBUSD         64(R12), Z5, Z29
+	VPSLLD           $0x08, Z29, Z29
+	VPDPBUSD         128(R12), Z5, Z29
+	VPUNPCKLDQ       Z18, Z14, Z5
+	VPUNPCKHDQ       Z18, Z14, Z14
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z26, Z22, Z5
+	VPUNPCKHDQ       Z26, Z22, Z22
+	VPADDD           Z5, Z22, Z22
+	VPUNPCKLQDQ      Z22, Z14, Z5
+	VPUNPCKHQDQ      Z22, Z14, Z14
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z19, Z15, Z5
+	VPUNPCKHDQ       Z19, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z27, Z23, Z5
+	VPUNPCKHDQ       Z27, Z23, Z23
+	VPADDD           Z5, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z15, Z5
+	VPUNPCKHQDQ      Z23, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z20, Z16, Z5
+	VPUNPCKHDQ       Z20, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z28, Z24, Z5
+	VPUNPCKHDQ       Z28, Z24, Z24
+	VPADDD           Z5, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z16, Z5
+	VPUNPCKHQDQ      Z24, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z21, Z17, Z5
+	VPUNPCKHDQ       Z21, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z29, Z25, Z5
+	VPUNPCKHDQ       Z29, Z25, Z25
+	VPADDD           Z5, Z25, Z25
+	VPUNPCKLQDQ      Z25, Z17, Z5
+	VPUNPCKHQDQ      Z25, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x000000c0, R10
+	ADDQ             $0x000000c0, R12
+	VSHUFI32X4       $0x88, Z15, Z14, Z5
+	VSHUFI32X4       $0xdd, Z15, Z14, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y8
+	VFMADD231PS      Z2, Z5, Z8
+	VMOVUPS          16(SP), X5
+	VMOVUPS          80(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X8, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z17, Z16, Z5
+	VSHUFI32X4       $0xdd, Z17, Z16, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y9
+	VFMADD231PS      Z2, Z5, Z9
+	VMOVUPS          16(SP), X5
+	VMOVUPS          80(SP), X6
+	VMULPS.BCST      (R13), X5, X5
+	VFMADD231PS.BCST 4(R13), X6, X1
+	VFMADD231PS      X9, X5, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQA32        Z3, Z14
+	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         64(R10), Z5, Z15
+	VPSLLD           $0x08, Z15, Z15
+	VPDPBUSD         128(R10), Z5, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         (R12), Z5, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         64(R12), Z5, Z17
+	VPSLLD           $0x08, Z17, Z17
+	VPDPBUSD         128(R12), Z5, Z17
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         (R10), Z5, Z18
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         64(R10), Z5, Z19
+	VPSLLD           $0x08, Z19, Z19
+	VPDPBUSD         128(R10), Z5, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         (R12), Z5, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         64(R12), Z5, Z21
+	VPSLLD           $0x08, Z21, Z21
+	VPDPBUSD         128(R12), Z5, Z21
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         (R10), Z5, Z22
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         64(R10), Z5, Z23
+	VPSLLD           $0x08, Z23, Z23
+	VPDPBUSD         128(R10), Z5, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         (R12), Z5, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         64(R12), Z5, Z25
+	VPSLLD           $0x08, Z25, Z25
+	VPDPBUSD         128(R12), Z5, Z25
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQA32        Z3, Z26
+	VPDPBUSD         (R10), Z5, Z26
+	VMOVDQA32        Z3, Z27
+	VPDPBUSD         64(R10), Z5, Z27
+	VPSLLD           $0x08, Z27, Z27
+	VPDPBUSD         128(R10), Z5, Z27
+	VMOVDQA32        Z3, Z28
+	VPDPBUSD         (R12), Z5, Z28
+	VMOVDQA32        Z3, Z29
+	VPDPBUSD         64(R12), Z5, Z29
+	VPSLLD           $0x08, Z29, Z29
+	VPDPBUSD         128(R12), Z5, Z29
+	VPUNPCKLDQ       Z18, Z14, Z5
+	VPUNPCKHDQ       Z18, Z14, Z14
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z26, Z22, Z5
+	VPUNPCKHDQ       Z26, Z22, Z22
+	VPADDD           Z5, Z22, Z22
+	VPUNPCKLQDQ      Z22, Z14, Z5
+	VPUNPCKHQDQ      Z22, Z14, Z14
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z19, Z15, Z5
+	VPUNPCKHDQ       Z19, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z27, Z23, Z5
+	VPUNPCKHDQ       Z27, Z23, Z23
+	VPADDD           Z5, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z15, Z5
+	VPUNPCKHQDQ      Z23, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z20, Z16, Z5
+	VPUNPCKHDQ       Z20, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z28, Z24, Z5
+	VPUNPCKHDQ       Z28, Z24, Z24
+	VPADDD           Z5, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z16, Z5
+	VPUNPCKHQDQ      Z24, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z21, Z17, Z5
+	VPUNPCKHDQ       Z21, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z29, Z25, Z5
+	VPUNPCKHDQ       Z29, Z25, Z25
+	VPADDD           Z5, Z25, Z25
+	VPUNPCKLQDQ      Z25, Z17, Z5
+	VPUNPCKHQDQ      Z25, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x000000c0, R10
+	ADDQ             $0x000000c0, R12
+	VSHUFI32X4       $0x88, Z15, Z14, Z5
+	VSHUFI32X4       $0xdd, Z15, Z14, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y10
+	VFMADD231PS      Z2, Z5, Z10
+	VMOVUPS          32(SP), X5
+	VMOVUPS          96(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X10, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z17, Z16, Z5
+	VSHUFI32X4       $0xdd, Z17, Z16, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y11
+	VFMADD231PS      Z2, Z5, Z11
+	VMOVUPS          32(SP), X5
+	VMOVUPS          96(SP), X6
+	VMULPS.BCST      (R13), X5, X5
+	VFMADD231PS.BCST 4(R13), X6, X1
+	VFMADD231PS      X11, X5, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQA32        Z3, Z14
+	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         64(R10), Z5, Z15
+	VPSLLD           $0x08, Z15, Z15
+	VPDPBUSD         128(R10), Z5, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         (R12), Z5, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         64(R12), Z5, Z17
+	VPSLLD           $0x08, Z17, Z17
+	VPDPBUSD         128(R12), Z5, Z17
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         (R10), Z5, Z18
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         64(R10), Z5, Z19
+	VPSLLD           $0x08, Z19, Z19
+	VPDPBUSD         128(R10), Z5, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         (R12), Z5, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         64(R12), Z5, Z21
+	VPSLLD           $0x08, Z21, Z21
+	VPDPBUSD         128(R12), Z5, Z21
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         (R10), Z5, Z22
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         64(R10), Z5, Z23
+	VPSLLD           $0x08, Z23, Z23
+	VPDPBUSD         128(R10), Z5, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         (R12), Z5, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         64(R12), Z5, Z25
+	VPSLLD           $0x08, Z25, Z25
+	VPDPBUSD         128(R12), Z5, Z25
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQA32        Z3, Z26
+	VPDPBUSD         (R10), Z5, Z26
+	VMOVDQA32        Z3, Z27
+	VPDPBUSD         64(R10), Z5, Z27
+	VPSLLD           $0x08, Z27, Z27
+	VPDPBUSD         128(R10), Z5, Z27
+	VMOVDQA32        Z3, Z28
+	VPDPBUSD         (R12), Z5, Z28
+	VMOVDQA32        Z3, Z29
+	VPDPBUSD         64(R12), Z5, Z29
+	VPSLLD           $0x08, Z29, Z29
+	VPDPBUSD         128(R12), Z5, Z29
+	VPUNPCKLDQ       Z18, Z14, Z5
+	VPUNPCKHDQ       Z18, Z14, Z14
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z26, Z22, Z5
+	VPUNPCKHDQ       Z26, Z22, Z22
+	VPADDD           Z5, Z22, Z22
+	VPUNPCKLQDQ      Z22, Z14, Z5
+	VPUNPCKHQDQ      Z22, Z14, Z14
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z19, Z15, Z5
+	VPUNPCKHDQ       Z19, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z27, Z23, Z5
+	VPUNPCKHDQ       Z27, Z23, Z23
+	VPADDD           Z5, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z15, Z5
+	VPUNPCKHQDQ      Z23, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z20, Z16, Z5
+	VPUNPCKHDQ       Z20, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z28, Z24, Z5
+	VPUNPCKHDQ       Z28, Z24, Z24
+	VPADDD           Z5, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z16, Z5
+	VPUNPCKHQDQ      Z24, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z21, Z17, Z5
+	VPUNPCKHDQ       Z21, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z29, Z25, Z5
+	VPUNPCKHDQ       Z29, Z25, Z25
+	VPADDD           Z5, Z25, Z25
+	VPUNPCKLQDQ      Z25, Z17, Z5
+	VPUNPCKHQDQ      Z25, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x000000c0, R10
+	ADDQ             $0x000000c0, R12
+	VSHUFI32X4       $0x88, Z15, Z14, Z5
+	VSHUFI32X4       $0xdd, Z15, Z14, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y12
+	VFMADD231PS      Z2, Z5, Z12
+	VMOVUPS          48(SP), X5
+	VMOVUPS          112(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X12, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z17, Z16, Z5
+	VSHUFI32X4       $0xdd, Z17, Z16, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y13
+	VFMADD231PS      Z2, Z5, Z13
+	VMOVUPS          48(SP), X5
+	VMOVUPS          112(SP), X6
+	VMULPS.BCST      (R13), X5, X5
+	VFMADD231PS.BCST 4(R13), X6, X1
+	VFMADD231PS      X13, X5, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JNZ              groups
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X0, (BX)
+	ADDQ    $0x10, out+0(FP)
+	MOVQ    out2+8(FP), BX
+	VMOVUPS X1, (BX)
+	ADDQ    $0x10, out2+8(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+// func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsNatural128x2VNNI512(SB), NOSPLIT, $128-104
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R9
+	MOVL         $0x47800000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z2
+	VPXORD       Z3, Z3, Z3
+	MOVL         $0x000000f0, BX
+	KMOVW        BX, K1
+	MOVL         $0x00000f00, BX
+	KMOVW        BX, K2
+	MOVL         $0x0000f000, BX
+	KMOVW        BX, K3
+	VMOVDQU32    transposedColumns<>+0(SB), Z4
+
+rows:
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      x2+64(FP), R12
+	MOVQ      powers2+80(FP), R13
+	MOVQ      blocks+88(FP), R14
+	VMOVDQA32 X3, X0
+	VMOVDQA32 X3, X1
+
+groups:
+	VBROADCASTF32X4  (BX), Z5
+	VBROADCASTF32X4  (BX)(CX*1), K1, Z5
+	VBROADCASTF32X4  (BX)(CX*2), K2, Z5
+	VBROADCASTF32X4  (BX)(DX*1), K3, Z5
+	VPERMPS          Z5, Z4, Z5
+	VMOVUPS          Z5, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z5
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z5
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z5
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z5
+	VPERMPS          Z5, Z4, Z5
+	VMOVUPS          Z5, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	ADDQ             $0x00000200, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQU32        64(DI), Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         (R10), Z5, Z15
+	VPDPBUSD         192(R10), Z14, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         64(R10), Z5, Z16
+	VPDPBUSD         256(R10), Z14, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         128(R10), Z5, Z16
+	VPDPBUSD         320(R10), Z14, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         (R12), Z5, Z17
+	VPDPBUSD         192(R12), Z14, Z17
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         64(R12), Z5, Z18
+	VPDPBUSD         256(R12), Z14, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         128(R12), Z5, Z18
+	VPDPBUSD         320(R12), Z14, Z18
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQU32        64(DI)(AX*1), Z14
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         (R10), Z5, Z19
+	VPDPBUSD         192(R10), Z14, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         64(R10), Z5, Z20
+	VPDPBUSD         256(R10), Z14, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         128(R10), Z5, Z20
+	VPDPBUSD         320(R10), Z14, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         (R12), Z5, Z21
+	VPDPBUSD         192(R12), Z14, Z21
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         64(R12), Z5, Z22
+	VPDPBUSD         256(R12), Z14, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         128(R12), Z5, Z22
+	VPDPBUSD         320(R12), Z14, Z22
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQU32        64(DI)(AX*2), Z14
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         (R10), Z5, Z23
+	VPDPBUSD         192(R10), Z14, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         64(R10), Z5, Z24
+	VPDPBUSD         256(R10), Z14, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         128(R10), Z5, Z24
+	VPDPBUSD         320(R10), Z14, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         (R12), Z5, Z25
+	VPDPBUSD         192(R12), Z14, Z25
+	VMOVDQA32        Z3, Z26
+	VPDPBUSD         64(R12), Z5, Z26
+	VPDPBUSD         256(R12), Z14, Z26
+	VPSLLD           $0x08, Z26, Z26
+	VPDPBUSD         128(R12), Z5, Z26
+	VPDPBUSD         320(R12), Z14, Z26
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQU32        64(DI)(R9*1), Z14
+	VMOVDQA32        Z3, Z27
+	VPDPBUSD         (R10), Z5, Z27
+	VPDPBUSD         192(R10), Z14, Z27
+	VMOVDQA32        Z3, Z28
+	VPDPBUSD         64(R10), Z5, Z28
+	VPDPBUSD         256(R10), Z14, Z28
+	VPSLLD           $0x08, Z28, Z28
+	VPDPBUSD         128(R10), Z5, Z28
+	VPDPBUSD         320(R10), Z14, Z28
+	VMOVDQA32        Z3, Z29
+	VPDPBUSD         (R12), Z5, Z29
+	VPDPBUSD         192(R12), Z14, Z29
+	VMOVDQA32        Z3, Z30
+	VPDPBUSD         64(R12), Z5, Z30
+	VPDPBUSD         256(R12), Z14, Z30
+	VPSLLD           $0x08, Z30, Z30
+	VPDPBUSD         128(R12), Z5, Z30
+	VPDPBUSD         320(R12), Z14, Z30
+	VPUNPCKLDQ       Z19, Z15, Z5
+	VPUNPCKHDQ       Z19, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z27, Z23, Z5
+	VPUNPCKHDQ       Z27, Z23, Z23
+	VPADDD           Z5, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z15, Z5
+	VPUNPCKHQDQ      Z23, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z20, Z16, Z5
+	VPUNPCKHDQ       Z20, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z28, Z24, Z5
+	VPUNPCKHDQ       Z28, Z24, Z24
+	VPADDD           Z5, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z16, Z5
+	VPUNPCKHQDQ      Z24, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z21, Z17, Z5
+	VPUNPCKHDQ       Z21, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z29, Z25, Z5
+	VPUNPCKHDQ       Z29, Z25, Z25
+	VPADDD           Z5, Z25, Z25
+	VPUNPCKLQDQ      Z25, Z17, Z5
+	VPUNPCKHQDQ      Z25, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z22, Z18, Z5
+	VPUNPCKHDQ       Z22, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	VPUNPCKLDQ       Z30, Z26, Z5
+	VPUNPCKHDQ       Z30, Z26, Z26
+	VPADDD           Z5, Z26, Z26
+	VPUNPCKLQDQ      Z26, Z18, Z5
+	VPUNPCKHQDQ      Z26, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	ADDQ             $0x00000080, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z16, Z15, Z5
+	VSHUFI32X4       $0xdd, Z16, Z15, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y6
+	VFMADD231PS      Z2, Z5, Z6
+	VMOVUPS          (SP), X5
+	VMOVUPS          64(SP), X7
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X7, X0
+	VFMADD231PS      X6, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z18, Z17, Z5
+	VSHUFI32X4       $0xdd, Z18, Z17, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y7
+	VFMADD231PS      Z2, Z5, Z7
+	VMOVUPS          (SP), X5
+	VMOVUPS          64(SP), X6
+	VMULPS.BCST      (R13), X5, X5
+	VFMADD231PS.BCST 4(R13), X6, X1
+	VFMADD231PS      X7, X5, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	ADDQ             $0x00000200, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQU32        64(DI), Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         (R10), Z5, Z15
+	VPDPBUSD         192(R10), Z14, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         64(R10), Z5, Z16
+	VPDPBUSD         256(R10), Z14, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         128(R10), Z5, Z16
+	VPDPBUSD         320(R10), Z14, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         (R12), Z5, Z17
+	VPDPBUSD         192(R12), Z14, Z17
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         64(R12), Z5, Z18
+	VPDPBUSD         256(R12), Z14, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         128(R12), Z5, Z18
+	VPDPBUSD         320(R12), Z14, Z18
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQU32        64(DI)(AX*1), Z14
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         (R10), Z5, Z19
+	VPDPBUSD         192(R10), Z14, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         64(R10), Z5, Z20
+	VPDPBUSD         256(R10), Z14, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         128(R10), Z5, Z20
+	VPDPBUSD         320(R10), Z14, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         (R12), Z5, Z21
+	VPDPBUSD         192(R12), Z14, Z21
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         64(R12), Z5, Z22
+	VPDPBUSD         256(R12), Z14, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         128(R12), Z5, Z22
+	VPDPBUSD         320(R12), Z14, Z22
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQU32        64(DI)(AX*2), Z14
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         (R10), Z5, Z23
+	VPDPBUSD         192(R10), Z14, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         64(R10), Z5, Z24
+	VPDPBUSD         256(R10), Z14, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         128(R10), Z5, Z24
+	VPDPBUSD         320(R10), Z14, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         (R12), Z5, Z25
+	VPDPBUSD         192(R12), Z14, Z25
+	VMOVDQA32        Z3, Z26
+	VPDPBUSD         64(R12), Z5, Z26
+	VPDPBUSD         256(R12), Z14, Z26
+	VPSLLD           $0x08, Z26, Z26
+	VPDPBUSD         128(R12), Z5, Z26
+	VPDPBUSD         320(R12), Z14, Z26
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQU32        64(DI)(R9*1), Z14
+	VMOVDQA32        Z3, Z27
+	VPDPBUSD         (R10), Z5, Z27
+	VPDPBUSD         192(R10), Z14, Z27
+	VMOVDQA32        Z3, Z28
+	VPDPBUSD         64(R10), Z5, Z28
+	VPDPBUSD         256(R10), Z14, Z28
+	VPSLLD           $0x08, Z28, Z28
+	VPDPBUSD         128(R10), Z5, Z28
+	VPDPBUSD         320(R10), Z14, Z28
+	VMOVDQA32        Z3, Z29
+	VPDPBUSD         (R12), Z5, Z29
+	VPDPBUSD         192(R12), Z14, Z29
+	VMOVDQA32        Z3, Z30
+	VPDPBUSD         64(R12), Z5, Z30
+	VPDPBUSD         256(R12), Z14, Z30
+	VPSLLD           $0x08, Z30, Z30
+	VPDPBUSD         128(R12), Z5, Z30
+	VPDPBUSD         320(R12), Z14, Z30
+	VPUNPCKLDQ       Z19, Z15, Z5
+	VPUNPCKHDQ       Z19, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z27, Z23, Z5
+	VPUNPCKHDQ       Z27, Z23, Z23
+	VPADDD           Z5, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z15, Z5
+	VPUNPCKHQDQ      Z23, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z20, Z16, Z5
+	VPUNPCKHDQ       Z20, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z28, Z24, Z5
+	VPUNPCKHDQ       Z28, Z24, Z24
+	VPADDD           Z5, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z16, Z5
+	VPUNPCKHQDQ      Z24, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z21, Z17, Z5
+	VPUNPCKHDQ       Z21, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z29, Z25, Z5
+	VPUNPCKHDQ       Z29, Z25, Z25
+	VPADDD           Z5, Z25, Z25
+	VPUNPCKLQDQ      Z25, Z17, Z5
+	VPUNPCKHQDQ      Z25, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z22, Z18, Z5
+	VPUNPCKHDQ       Z22, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	VPUNPCKLDQ       Z30, Z26, Z5
+	VPUNPCKHDQ       Z30, Z26, Z26
+	VPADDD           Z5, Z26, Z26
+	VPUNPCKLQDQ      Z26, Z18, Z5
+	VPUNPCKHQDQ      Z26, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	ADDQ             $0x00000080, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z16, Z15, Z5
+	VSHUFI32X4       $0xdd, Z16, Z15, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y8
+	VFMADD231PS      Z2, Z5, Z8
+	VMOVUPS          16(SP), X5
+	VMOVUPS          80(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X8, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z18, Z17, Z5
+	VSHUFI32X4       $0xdd, Z18, Z17, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y9
+	VFMADD231PS      Z2, Z5, Z9
+	VMOVUPS          16(SP), X5
+	VMOVUPS          80(SP), X6
+	VMULPS.BCST      (R13), X5, X5
+	VFMADD231PS.BCST 4(R13), X6, X1
+	VFMADD231PS      X9, X5, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	ADDQ             $0x00000200, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQU32        64(DI), Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         (R10), Z5, Z15
+	VPDPBUSD         192(R10), Z14, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         64(R10), Z5, Z16
+	VPDPBUSD         256(R10), Z14, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         128(R10), Z5, Z16
+	VPDPBUSD         320(R10), Z14, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         (R12), Z5, Z17
+	VPDPBUSD         192(R12), Z14, Z17
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         64(R12), Z5, Z18
+	VPDPBUSD         256(R12), Z14, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         128(R12), Z5, Z18
+	VPDPBUSD         320(R12), Z14, Z18
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQU32        64(DI)(AX*1), Z14
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         (R10), Z5, Z19
+	VPDPBUSD         192(R10), Z14, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         64(R10), Z5, Z20
+	VPDPBUSD         256(R10), Z14, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         128(R10), Z5, Z20
+	VPDPBUSD         320(R10), Z14, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         (R12), Z5, Z21
+	VPDPBUSD         192(R12), Z14, Z21
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         64(R12), Z5, Z22
+	VPDPBUSD         256(R12), Z14, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         128(R12), Z5, Z22
+	VPDPBUSD         320(R12), Z14, Z22
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQU32        64(DI)(AX*2), Z14
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         (R10), Z5, Z23
+	VPDPBUSD         192(R10), Z14, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         64(R10), Z5, Z24
+	VPDPBUSD         256(R10), Z14, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         128(R10), Z5, Z24
+	VPDPBUSD         320(R10), Z14, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         (R12), Z5, Z25
+	VPDPBUSD         192(R12), Z14, Z25
+	VMOVDQA32        Z3, Z26
+	VPDPBUSD         64(R12), Z5, Z26
+	VPDPBUSD         256(R12), Z14, Z26
+	VPSLLD           $0x08, Z26, Z26
+	VPDPBUSD         128(R12), Z5, Z26
+	VPDPBUSD         320(R12), Z14, Z26
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQU32        64(DI)(R9*1), Z14
+	VMOVDQA32        Z3, Z27
+	VPDPBUSD         (R10), Z5, Z27
+	VPDPBUSD         192(R10), Z14, Z27
+	VMOVDQA32        Z3, Z28
+	VPDPBUSD         64(R10), Z5, Z28
+	VPDPBUSD         256(R10), Z14, Z28
+	VPSLLD           $0x08, Z28, Z28
+	VPDPBUSD         128(R10), Z5, Z28
+	VPDPBUSD         320(R10), Z14, Z28
+	VMOVDQA32        Z3, Z29
+	VPDPBUSD         (R12), Z5, Z29
+	VPDPBUSD         192(R12), Z14, Z29
+	VMOVDQA32        Z3, Z30
+	VPDPBUSD         64(R12), Z5, Z30
+	VPDPBUSD         256(R12), Z14, Z30
+	VPSLLD           $0x08, Z30, Z30
+	VPDPBUSD         128(R12), Z5, Z30
+	VPDPBUSD         320(R12), Z14, Z30
+	VPUNPCKLDQ       Z19, Z15, Z5
+	VPUNPCKHDQ       Z19, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z27, Z23, Z5
+	VPUNPCKHDQ       Z27, Z23, Z23
+	VPADDD           Z5, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z15, Z5
+	VPUNPCKHQDQ      Z23, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z20, Z16, Z5
+	VPUNPCKHDQ       Z20, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z28, Z24, Z5
+	VPUNPCKHDQ       Z28, Z24, Z24
+	VPADDD           Z5, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z16, Z5
+	VPUNPCKHQDQ      Z24, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z21, Z17, Z5
+	VPUNPCKHDQ       Z21, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z29, Z25, Z5
+	VPUNPCKHDQ       Z29, Z25, Z25
+	VPADDD           Z5, Z25, Z25
+	VPUNPCKLQDQ      Z25, Z17, Z5
+	VPUNPCKHQDQ      Z25, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z22, Z18, Z5
+	VPUNPCKHDQ       Z22, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	VPUNPCKLDQ       Z30, Z26, Z5
+	VPUNPCKHDQ       Z30, Z26, Z26
+	VPADDD           Z5, Z26, Z26
+	VPUNPCKLQDQ      Z26, Z18, Z5
+	VPUNPCKHQDQ      Z26, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	ADDQ             $0x00000080, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z16, Z15, Z5
+	VSHUFI32X4       $0xdd, Z16, Z15, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y10
+	VFMADD231PS      Z2, Z5, Z10
+	VMOVUPS          32(SP), X5
+	VMOVUPS          96(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X10, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z18, Z17, Z5
+	VSHUFI32X4       $0xdd, Z18, Z17, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y11
+	VFMADD231PS      Z2, Z5, Z11
+	VMOVUPS          32(SP), X5
+	VMOVUPS          96(SP), X6
+	VMULPS.BCST      (R13), X5, X5
+	VFMADD231PS.BCST 4(R13), X6, X1
+	VFMADD231PS      X11, X5, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	ADDQ             $0x00000200, R8
+	VMOVDQU32        (DI), Z5
+	VMOVDQU32        64(DI), Z14
+	VMOVDQA32        Z3, Z15
+	VPDPBUSD         (R10), Z5, Z15
+	VPDPBUSD         192(R10), Z14, Z15
+	VMOVDQA32        Z3, Z16
+	VPDPBUSD         64(R10), Z5, Z16
+	VPDPBUSD         256(R10), Z14, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         128(R10), Z5, Z16
+	VPDPBUSD         320(R10), Z14, Z16
+	VMOVDQA32        Z3, Z17
+	VPDPBUSD         (R12), Z5, Z17
+	VPDPBUSD         192(R12), Z14, Z17
+	VMOVDQA32        Z3, Z18
+	VPDPBUSD         64(R12), Z5, Z18
+	VPDPBUSD         256(R12), Z14, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         128(R12), Z5, Z18
+	VPDPBUSD         320(R12), Z14, Z18
+	VMOVDQU32        (DI)(AX*1), Z5
+	VMOVDQU32        64(DI)(AX*1), Z14
+	VMOVDQA32        Z3, Z19
+	VPDPBUSD         (R10), Z5, Z19
+	VPDPBUSD         192(R10), Z14, Z19
+	VMOVDQA32        Z3, Z20
+	VPDPBUSD         64(R10), Z5, Z20
+	VPDPBUSD         256(R10), Z14, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         128(R10), Z5, Z20
+	VPDPBUSD         320(R10), Z14, Z20
+	VMOVDQA32        Z3, Z21
+	VPDPBUSD         (R12), Z5, Z21
+	VPDPBUSD         192(R12), Z14, Z21
+	VMOVDQA32        Z3, Z22
+	VPDPBUSD         64(R12), Z5, Z22
+	VPDPBUSD         256(R12), Z14, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         128(R12), Z5, Z22
+	VPDPBUSD         320(R12), Z14, Z22
+	VMOVDQU32        (DI)(AX*2), Z5
+	VMOVDQU32        64(DI)(AX*2), Z14
+	VMOVDQA32        Z3, Z23
+	VPDPBUSD         (R10), Z5, Z23
+	VPDPBUSD         192(R10), Z14, Z23
+	VMOVDQA32        Z3, Z24
+	VPDPBUSD         64(R10), Z5, Z24
+	VPDPBUSD         256(R10), Z14, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         128(R10), Z5, Z24
+	VPDPBUSD         320(R10), Z14, Z24
+	VMOVDQA32        Z3, Z25
+	VPDPBUSD         (R12), Z5, Z25
+	VPDPBUSD         192(R12), Z14, Z25
+	VMOVDQA32        Z3, Z26
+	VPDPBUSD         64(R12), Z5, Z26
+	VPDPBUSD         256(R12), Z14, Z26
+	VPSLLD           $0x08, Z26, Z26
+	VPDPBUSD         128(R12), Z5, Z26
+	VPDPBUSD         320(R12), Z14, Z26
+	VMOVDQU32        (DI)(R9*1), Z5
+	VMOVDQU32        64(DI)(R9*1), Z14
+	VMOVDQA32        Z3, Z27
+	VPDPBUSD         (R10), Z5, Z27
+	VPDPBUSD         192(R10), Z14, Z27
+	VMOVDQA32        Z3, Z28
+	VPDPBUSD         64(R10), Z5, Z28
+	VPDPBUSD         256(R10), Z14, Z28
+	VPSLLD           $0x08, Z28, Z28
+	VPDPBUSD         128(R10), Z5, Z28
+	VPDPBUSD         320(R10), Z14, Z28
+	VMOVDQA32        Z3, Z29
+	VPDPBUSD         (R12), Z5, Z29
+	VPDPBUSD         192(R12), Z14, Z29
+	VMOVDQA32        Z3, Z30
+	VPDPBUSD         64(R12), Z5, Z30
+	VPDPBUSD         256(R12), Z14, Z30
+	VPSLLD           $0x08, Z30, Z30
+	VPDPBUSD         128(R12), Z5, Z30
+	VPDPBUSD         320(R12), Z14, Z30
+	VPUNPCKLDQ       Z19, Z15, Z5
+	VPUNPCKHDQ       Z19, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z27, Z23, Z5
+	VPUNPCKHDQ       Z27, Z23, Z23
+	VPADDD           Z5, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z15, Z5
+	VPUNPCKHQDQ      Z23, Z15, Z15
+	VPADDD           Z5, Z15, Z15
+	VPUNPCKLDQ       Z20, Z16, Z5
+	VPUNPCKHDQ       Z20, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z28, Z24, Z5
+	VPUNPCKHDQ       Z28, Z24, Z24
+	VPADDD           Z5, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z16, Z5
+	VPUNPCKHQDQ      Z24, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z21, Z17, Z5
+	VPUNPCKHDQ       Z21, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z29, Z25, Z5
+	VPUNPCKHDQ       Z29, Z25, Z25
+	VPADDD           Z5, Z25, Z25
+	VPUNPCKLQDQ      Z25, Z17, Z5
+	VPUNPCKHQDQ      Z25, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z22, Z18, Z5
+	VPUNPCKHDQ       Z22, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	VPUNPCKLDQ       Z30, Z26, Z5
+	VPUNPCKHDQ       Z30, Z26, Z26
+	VPADDD           Z5, Z26, Z26
+	VPUNPCKLQDQ      Z26, Z18, Z5
+	VPUNPCKHQDQ      Z26, Z18, Z18
+	VPADDD           Z5, Z18, Z18
+	ADDQ             $0x00000080, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VSHUFI32X4       $0x88, Z16, Z15, Z5
+	VSHUFI32X4       $0xdd, Z16, Z15, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y12
+	VFMADD231PS      Z2, Z5, Z12
+	VMOVUPS          48(SP), X5
+	VMOVUPS          112(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X12, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z18, Z17, Z5
+	VSHUFI32X4       $0xdd, Z18, Z17, Z14
+	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z14
+	VPADDD           Z14, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y13
+	VFMADD231PS      Z2, Z5, Z13
+	VMOVUPS          48(SP), X5
+	VMOVUPS          112(SP), X6
+	VMULPS.BCST      (R13), X5, X5
+	VFMADD231PS.BCST 4(R13), X6, X1
+	VFMADD231PS      X13, X5, X1
+	ADDQ             $0x08, R13
+	DECQ             R14
+	JNZ              groups
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X0, (BX)
+	ADDQ    $0x10, out+0(FP)
+	MOVQ    out2+8(FP), BX
+	VMOVUPS X1, (BX)
+	ADDQ    $0x10, out2+8(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET

@@ -69,38 +69,49 @@ func cutFloats(rest *[]float32, n int) []float32 {
 	return out
 }
 
-// GroupDots sets out[i] to the product of row i of w with x, for i < rows. x has w.Groups
-// groups of w.GroupSize, and the orders are the same. Behind the scales and the biases of the
-// last row there must be room for GroupSlack numbers, whatever they are.
-func GroupDots(out []float32, w *Codes, x *GroupLimbs, rows int) {
-	const some = 4 // at a time
-	whole := 0
-	if x.k%groupBlock(x.order, x.groupSize) == 0 {
-		whole = rows - rows%some
-		x.dots(out, w, whole/some)
-	}
-	for ; whole < rows; whole += some {
-		w.paddedGroups(out[whole:min(whole+some, rows)], x, whole, some)
+// GroupDots sets out[i·ld+j] to the product of row j of w with x[i], for j < rows. Each x has
+// w.Groups groups of w.GroupSize, and the orders are the same. Behind the scales and the biases of
+// the last row there must be room for GroupSlack numbers, whatever they are.
+func GroupDots(out []float32, ld int, w *Codes, x []GroupLimbs, rows int) {
+	for i := 0; i < len(x); i += 2 {
+		w.groupDots(out[i*ld:], ld, x[i:min(i+2, len(x))], rows)
 	}
 }
 
 // GroupSlack is how many scales and biases may be read behind the last ones.
 const GroupSlack = 3
 
-// paddedGroups multiplies copies of some rows, padded to whole blocks.
-func (c *Codes) paddedGroups(out []float32, x *GroupLimbs, first, some int) {
-	k := roundUp(x.k, groupBlock(x.order, x.groupSize))
+// groupDots is GroupDots of one or two rows of x.
+func (c *Codes) groupDots(out []float32, ld int, x []GroupLimbs, rows int) {
+	const some = 4 // at a time
+	whole := 0
+	if k := x[0].k; k%groupBlock(c.Order, c.GroupSize) == 0 {
+		whole = rows - rows%some
+		groupDots(out, ld, c, x, whole/some)
+	}
+	for ; whole < rows; whole += some {
+		c.paddedGroups(out[whole:], ld, x, whole, min(some, rows-whole))
+	}
+}
+
+// paddedGroups multiplies copies of up to four rows, padded to whole blocks.
+func (c *Codes) paddedGroups(out []float32, ld int, x []GroupLimbs, first, rows int) {
+	const some = 4
+	from := x[0].k
+	k := roundUp(from, groupBlock(c.Order, c.GroupSize))
 	wide := Codes{Order: c.Order, GroupSize: c.GroupSize, Groups: k / c.GroupSize, Stride: c.bytes(k)}
 	wide.Data = make([]byte, some*wide.Stride)
 	factors := make([]float32, 2*(some*wide.Groups+GroupSlack))
 	wide.Scales, wide.Biases = factors[:len(factors)/2], factors[len(factors)/2:]
-	for i := range out {
-		copy(wide.Data[i*wide.Stride:], c.Data[(first+i)*c.Stride:][:c.bytes(x.k)])
+	for i := range rows {
+		copy(wide.Data[i*wide.Stride:], c.Data[(first+i)*c.Stride:][:c.bytes(from)])
 		at := (first + i) * c.Groups
 		copy(wide.Scales[i*wide.Groups:], c.Scales[at:at+c.Groups])
 		copy(wide.Biases[i*wide.Groups:], c.Biases[at:at+c.Groups])
 	}
-	sums := make([]float32, some)
-	x.dots(sums, &wide, 1)
-	copy(out, sums)
+	var sums [2 * some]float32
+	groupDots(sums[:], some, &wide, x, 1)
+	for i := range x {
+		copy(out[i*ld:i*ld+rows], sums[i*some:])
+	}
 }

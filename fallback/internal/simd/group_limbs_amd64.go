@@ -11,22 +11,30 @@ func (l *GroupLimbs) split(x []float32) uint32 {
 	return groupLimbsNaturalAVX512(&l.limbs[0], &x[0], &l.factors[0], groups, l.groupSize/32)
 }
 
-type groupDotsFunc func(out *float32, codes *byte, stride int, scales, biases *float32, groups int, x *byte, powers *float32, blocks, fours int)
+type groupDotsFunc func(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int)
 
-// groupDotsForms has the kernels by the order and by groups of 32, 64 and 128.
-var groupDotsForms = [2][3]groupDotsFunc{
-	Natural: {groupDotsNatural32VNNI512, groupDotsNatural64VNNI512, groupDotsNatural128VNNI512},
-	Halves:  {groupDotsHalves32VNNI512, groupDotsHalves64VNNI512, groupDotsHalves128VNNI512},
-}
+// groupDotsForms has the kernels for one and two rows of x, by the order and by groups of 32, 64
+// and 128.
+var groupDotsForms = [2][2][3]groupDotsFunc{{
+	Natural: {groupDotsNatural32x1VNNI512, groupDotsNatural64x1VNNI512, groupDotsNatural128x1VNNI512},
+	Halves:  {groupDotsHalves32x1VNNI512, groupDotsHalves64x1VNNI512, groupDotsHalves128x1VNNI512},
+}, {
+	Natural: {groupDotsNatural32x2VNNI512, groupDotsNatural64x2VNNI512, groupDotsNatural128x2VNNI512},
+	Halves:  {groupDotsHalves32x2VNNI512, groupDotsHalves64x2VNNI512, groupDotsHalves128x2VNNI512},
+}}
 
-// dots multiplies four times fours rows of whole blocks.
-func (l *GroupLimbs) dots(out []float32, w *Codes, fours int) {
+// groupDots multiplies four times fours rows of whole blocks with one or two rows of x.
+func groupDots(out []float32, ld int, w *Codes, x []GroupLimbs, fours int) {
 	if fours == 0 {
 		return
 	}
-	rows, k := 4*fours, len(l.limbs)/3 // with what is padded
+	one, two := &x[0], &x[len(x)-1]
+	rows, k := 4*fours, len(one.limbs)/3 // with what is padded
 	last := rows*w.Groups + GroupSlack - 1
-	_, _, _, _ = out[rows-1], w.Data[(rows-1)*w.Stride+w.bytes(k)-1], w.Scales[last], w.Biases[last]
-	kernel := groupDotsForms[l.order][l.groupSize/64]
-	kernel(&out[0], &w.Data[0], w.Stride, &w.Scales[0], &w.Biases[0], w.Groups, &l.limbs[0], &l.factors[0], k/groupBlock(l.order, l.groupSize), fours)
+	_, _, _ = w.Data[(rows-1)*w.Stride+w.bytes(k)-1], w.Scales[last], w.Biases[last]
+	out2 := out[(len(x)-1)*ld:]
+	_, _ = out[rows-1], out2[rows-1]
+	kernel := groupDotsForms[len(x)-1][w.Order][w.GroupSize/64]
+	kernel(&out[0], &out2[0], &w.Data[0], w.Stride, &w.Scales[0], &w.Biases[0], w.Groups,
+		&one.limbs[0], &two.limbs[0], &one.factors[0], &two.factors[0], k/groupBlock(w.Order, w.GroupSize), fours)
 }

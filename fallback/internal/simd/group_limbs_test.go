@@ -46,9 +46,20 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	TransposePanel(scales, w.Scales, groups, rows, groups)
 	TransposePanel(biases, w.Biases, groups, rows, groups)
 
+	space := make([]float32, 3*GroupLimbSpace(k, order, size))
+	for i := range space {
+		space[i] = float32(math.NaN()) // what does not exist must be cleared
+	}
+	w.Scales, w.Biases = append(w.Scales, space[:GroupSlack]...), append(w.Biases, space[:GroupSlack]...)
+	count := 1 + rng.IntN(3)
+	x := make([]GroupLimbs, count)
 	var tiles Tiles
-	tiles.Reset(1, k, size)
-	require.True(t, tiles.Set(0, numbers))
+	tiles.Reset(count, k, size)
+	for i := range x {
+		numbers[rng.IntN(k)] = float32(rng.NormFloat64())
+		require.True(t, x[i].Prepare(cutFloats(&space, len(space)/(3-i)), numbers, order, size), name)
+		require.True(t, tiles.Set(i, numbers))
+	}
 	panel := make([]float32, 8*k)
 	bytes := make([]float32, rows*k/4)
 	for i := range rows {
@@ -57,23 +68,14 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	TransposePanel(panel, bytes, k/4, rows, k/4)
 	codes := Aligned(make([]float32, TileNumbers(k)+15))
 	ExpandTiles(codes, panel, k, 8, size)
-	want := make([]float32, 32)
-	tiles.Multiply(want, 32, 0, 1, 32, &TilePanels{Count: 1, Tiles: codes, Scales: scales, Biases: biases}, Aligned(make([]float32, TileSpace(1)+15)))
-
-	space := make([]float32, GroupLimbSpace(k, order, size))
-	for i := range space {
-		space[i] = float32(math.NaN()) // what does not exist must be cleared
-	}
-	var x GroupLimbs
-	require.True(t, x.Prepare(space, numbers, order, size), name)
-	got := make([]float32, rows+1)
-	w.Scales, w.Biases = append(w.Scales, space[:GroupSlack]...), append(w.Biases, space[:GroupSlack]...)
-	GroupDots(got, &w, &x, rows)
-	require.Equal(t, want[:rows], got[:rows], name)
-	require.Zero(t, got[rows], name)
+	const ld = 33
+	want, got := make([]float32, count*ld), make([]float32, count*ld)
+	tiles.Multiply(want, ld, 0, count, rows, &TilePanels{Count: 1, Tiles: codes, Scales: scales, Biases: biases}, Aligned(make([]float32, TileSpace(1)+15)))
+	GroupDots(got, ld, &w, x, rows)
+	require.Equal(t, want, got, name)
 	for _, v := range []float32{float32(math.Inf(-1)), float32(math.NaN()), math.MaxFloat32} {
 		numbers[rng.IntN(k/2)], numbers[k/2] = v, v
-		require.Equal(t, tiles.Set(0, numbers), x.Prepare(space, numbers, order, size), name)
+		require.Equal(t, tiles.Set(0, numbers), x[0].Prepare(make([]float32, GroupLimbSpace(k, order, size)), numbers, order, size), name)
 	}
 }
 
