@@ -47,12 +47,14 @@ func randomQuantized(t *testing.T, rng *rand.Rand, q Quantization, n, k int) (w,
 		}
 		return w, scales, array.Array{}
 	}
+	dtype, apart := floatTypes[rng.IntN(len(floatTypes))], 1+rng.IntN(2)
 	for _, a := range []*array.Array{&scales, &biases} {
-		*a, err = array.New(array.BFloat16, n, k/q.GroupSize)
+		*a, err = array.New(dtype, n, k/q.GroupSize*apart)
 		require.NoError(t, err)
 		for i := range a.Size() {
 			setAt(*a, i, rng.Float64()-0.5)
 		}
+		a.Shape, a.Strides = []int{n, k / q.GroupSize}, []int{a.Strides[0], apart}
 	}
 	return w, scales, biases
 }

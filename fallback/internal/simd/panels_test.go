@@ -31,10 +31,12 @@ func TestPanels(t *testing.T) {
 				}
 			}
 			add := rng.IntN(2) == 1
-			panel, transposed := randomNumbers(rng, k*width), randomNumbers(rng, k*width)
+			panel, space := randomNumbers(rng, k*width), randomNumbers(rng, k*width+4*width)
+			transposed, behind := space[:k*width], append([]float32{}, space[k*width:]...)
 			CopyPanel(panel, b, ldb, n, k)
 			TransposePanel(transposed, bt, ldt, n, k)
 			require.Equal(t, panel, transposed)
+			require.Equal(t, behind, space[k*width:])
 			want := append([]float32{}, c...)
 			for i := range m {
 				for j := range width {
