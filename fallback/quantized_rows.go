@@ -61,12 +61,14 @@ type PreparedRows struct {
 	limbs     []simd.Limbs
 	bytes     []byte
 	groups    []simd.GroupLimbs
+	space     []float32 // of groups
 	tiles     simd.Tiles
-	floats    []float32 // rows, or memory of groups
-	stride    int       // of rows in bytes or floats
+	floats    []float32 // the rows, where products may need them
+	stride    int       // of limbs in bytes, or of groups in floats
 
-	mu      sync.Mutex
-	endless []endlessRow
+	keepsFloats bool
+	mu          sync.Mutex
+	endless     []endlessRow
 }
 
 // endlessRow is a row with infinities or NaNs, or whose sums are, where whole numbers
@@ -117,9 +119,13 @@ func (m *QuantizedRows) SameBits() bool { return m.tiled() || !m.integers() }
 // multiplied as whole numbers.
 func (a *packed) integers() bool { return a.Mode != opdef.ModeMXFP8 }
 
+// keepsFloats reports whether rows of x are needed as floats as well, for rows of w whose factors
+// are too large for whole numbers.
+func (a *packed) keepsFloats() bool { return a.Mode == opdef.ModeMXFP4 }
+
 // order returns the order in which rows of x match the codes.
 func (a *packed) order() simd.Order {
-	if a.Mode == opdef.ModeAffine && a.Bits == 4 {
+	if a.Mode == opdef.ModeAffine && a.Bits == 4 || a.Mode == opdef.ModeMXFP4 && a.tiled() {
 		return simd.Halves
 	}
 	return simd.Natural
@@ -146,19 +152,19 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 		p.limbs = grown(p.limbs, rows)
 	case groupForm:
 		p.stride = simd.GroupLimbSpace(p.k, p.order, p.groupSize)
-		p.floats = grown(p.floats, rows*p.stride)
+		p.space = grown(p.space, rows*p.stride)
 		p.groups = grown(p.groups, rows)
 	case tileForm:
 		p.tiles.Reset(rows, p.k, p.groupSize)
-	default:
-		p.stride = p.k
-		p.floats = grown(p.floats, rows*p.stride)
+	}
+	if p.keepsFloats = p.form == floatForm || m.keepsFloats(); p.keepsFloats {
+		p.floats = grown(p.floats, rows*p.k)
 	}
 }
 
-// tiled reports whether tiles can multiply the codes.
+// tiled reports whether tiles can multiply the codes: whole numbers in groups of at least 32.
 func (a *packed) tiled() bool {
-	return a.Mode == opdef.ModeAffine && simd.HasTiles() && a.cols > 0
+	return (a.Mode == opdef.ModeAffine || a.Mode == opdef.ModeMXFP4) && simd.HasTiles() && a.cols > 0
 }
 
 // grown returns a slice of n elements with undefined values; it is s itself if that is large
@@ -176,7 +182,7 @@ func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
 	if m.tiled() != other.tiled() || m.tiled() && m.GroupSize != other.GroupSize {
 		return false
 	}
-	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order()
+	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order() && m.keepsFloats() == other.keepsFloats()
 }
 
 // Set sets row i of x. x may change afterwards.
@@ -186,11 +192,12 @@ func (p *PreparedRows) Set(i int, x []float32) {
 	case limbForm:
 		p.limbs[i].Prepare(p.bytes[i*p.stride:(i+1)*p.stride], x, p.order)
 	case groupForm:
-		finite = p.groups[i].Prepare(p.floats[i*p.stride:(i+1)*p.stride], x, p.order, p.groupSize)
+		finite = p.groups[i].Prepare(p.space[i*p.stride:(i+1)*p.stride], x, p.order, p.groupSize)
 	case tileForm:
 		finite = p.tiles.Set(i, x)
-	default:
-		copy(p.floats[i*p.stride:], x)
+	}
+	if p.keepsFloats {
+		copy(p.floats[i*p.k:], x)
 	}
 	if !finite {
 		p.mu.Lock()

@@ -35,14 +35,12 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 		prefetchMatrix(m.biases, next, min(limbBlock, m.N()-next))
 		if p.form == groupForm {
 			simd.GroupDots(out[first-lo:], ld, &codes, p.groups[from:end], rows)
-			continue
+		} else {
+			for i := from; i < end; i++ {
+				simd.CodeDots(out[(i-from)*ld+first-lo:], &codes, &p.limbs[i], rows)
+			}
 		}
-		for i := from; i < end; i++ {
-			simd.CodeDots(out[(i-from)*ld+first-lo:], &codes, &p.limbs[i], rows)
-		}
-		for _, row := range large {
-			m.multiplyFloats(out[row-lo:], ld, p.limbs[from:end], row)
-		}
+		m.multiplyLarge(out, ld, p, from, end, lo, large)
 	}
 }
 
@@ -55,17 +53,18 @@ func (m *QuantizedRows) mustUnpack() bool { return m.order() == simd.Natural && 
 func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte) (c simd.Codes, large []int) {
 	c = simd.Codes{Order: m.order(), Groups: m.groups, GroupSize: m.GroupSize}
 	c.Data, c.Stride = m.codeRows(first, rows)
-	var table *simd.Table
 	c.Scales, c.Biases = cut(&space, rows*m.groups+simd.GroupSlack), cut(&space, rows*m.groups+simd.GroupSlack)
 	if m.Mode == opdef.ModeAffine {
 		c.Scales = m.factors(m.scales, first, rows, c.Scales)
 		c.Biases = m.factors(m.biases, first, rows, c.Biases)
 	} else {
-		table = &e2m1Codes
 		large = m.halfScales(c.Scales, c.Biases, first, rows)
+		if c.Order == simd.Halves {
+			c.Table = &e2m1Codes
+		}
 	}
 	if unpacked != nil {
-		m.unpack(unpacked, c.Data, c.Stride, rows, table)
+		m.unpack(unpacked, c.Data, c.Stride, rows)
 		c.Data, c.Stride = unpacked, m.cols
 	}
 	return c, large
@@ -86,34 +85,42 @@ func (m *QuantizedRows) factors(a *array.Array, first, rows int, buf []float32) 
 	return buf
 }
 
-// unpack writes the codes of rows as bytes, with a table its numbers in their place.
-func (m *QuantizedRows) unpack(to, codes []byte, stride, rows int, table *simd.Table) {
+// unpack writes the codes of rows as bytes: those of 4-bit floats as the table says.
+func (m *QuantizedRows) unpack(to, codes []byte, stride, rows int) {
+	var table *simd.Table
+	if m.Mode != opdef.ModeAffine {
+		table = &e2m1Codes
+	}
 	for i := range rows {
 		simd.UnpackCodes(to[i*m.cols:(i+1)*m.cols], codes[i*stride:], m.Bits, table)
 	}
 }
 
-// multiplyFloats sets the products with one row, from the dequantized row.
-func (m *QuantizedRows) multiplyFloats(out []float32, ld int, x []simd.Limbs, row int) {
-	scratch := borrow(2 * m.cols)
-	defer scratch.release()
-	w := scratch.f[m.cols:]
-	m.values(w, m.w.Offset+row*m.w.Strides[0], m.scales.Offset+row*m.scales.Strides[0], 0, m.groups)
-	for i := range x {
-		out[i*ld] = simd.Dot(w, x[i].Floats(scratch.f))
+// multiplyLarge sets the products with rows of w whose factors are too large for whole numbers,
+// in out, which begins with row lo.
+func (m *QuantizedRows) multiplyLarge(out []float32, ld int, p *PreparedRows, from, end, lo int, large []int) {
+	for _, row := range large {
+		m.multiplyPanels(out[row-lo:], ld, p.floats[from*p.k:], end-from, row, row+1)
 	}
 }
 
 // halfScales sets the factors that belong to e2m1Codes. It returns the rows in
 // which one of them, or a product with one, might exceed float32.
 func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (large []int) {
+	all, row, step := storage[uint8](m.scales), m.scales.Strides[0], m.scales.Strides[1]
+	at := m.scales.Offset + first*row
+	if m.Mode == opdef.ModeMXFP4 && step == 1 && row == m.groups {
+		n := rows * m.groups
+		if simd.HalfE8M0(scales[:n], biases[:n], all[at:at+n]) < largeE8M0 {
+			return nil
+		}
+	}
 	values := &e8m0Values
 	if m.Mode == opdef.ModeNVFP4 {
 		values = &e4m3Values
 	}
-	all, step := storage[uint8](m.scales), m.scales.Strides[1]
 	for i := range rows {
-		at, largest := m.scales.Offset+(first+i)*m.scales.Strides[0], float32(0)
+		at, largest := m.scales.Offset+(first+i)*row, float32(0)
 		for g := i * m.groups; g < (i+1)*m.groups; g++ {
 			scale := values[all[at]]
 			scales[g], biases[g] = scale/2, -6*scale
@@ -122,12 +129,15 @@ func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (l
 			}
 			at += step
 		}
-		if largest >= 1<<64 {
+		if largest >= 1<<(largeE8M0-127) {
 			large = append(large, first+i)
 		}
 	}
 	return large
 }
+
+// largeE8M0 is the scale 2^64.
+const largeE8M0 = 127 + 64
 
 // codeRows returns the packed codes of rows, and the bytes between rows.
 func (m *QuantizedRows) codeRows(first, rows int) (data []byte, stride int) {

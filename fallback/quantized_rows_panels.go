@@ -109,10 +109,18 @@ func (m *QuantizedRows) prefetch(lo, hi, first, words int) {
 	}
 }
 
-// factorPanels makes panels of the scales and biases of groups from g0 on of nn rows.
-func (m *QuantizedRows) factorPanels(scales, biases, space []float32, n0, nn, g0, groups int) {
-	simd.TransposePanel(scales, loadMatrix(m.scales, n0, nn, space)[g0:], m.groups, nn, groups)
-	simd.TransposePanel(biases, loadMatrix(m.biases, n0, nn, space)[g0:], m.groups, nn, groups)
+// factorPanels makes panels of the scales and biases of groups from g0 on of nn rows. It also
+// returns the rows whose factors are too large (see halfScales).
+func (m *QuantizedRows) factorPanels(scales, biases, space []float32, n0, nn, g0, groups int) (large []int) {
+	from := [2][]float32{cut(&space, nn*m.groups), cut(&space, nn*m.groups)}
+	if m.Mode == opdef.ModeAffine {
+		from[0], from[1] = loadMatrix(m.scales, n0, nn, from[0]), loadMatrix(m.biases, n0, nn, from[1])
+	} else {
+		large = m.halfScales(from[0], from[1], n0, nn)
+	}
+	simd.TransposePanel(scales, from[0][g0:], m.groups, nn, groups)
+	simd.TransposePanel(biases, from[1][g0:], m.groups, nn, groups)
+	return large
 }
 
 // bytePanel makes a panel of words of all columns, with a byte for each code.
@@ -122,9 +130,7 @@ func (m *QuantizedRows) bytePanel(space []float32, n0, nn int) (codes []float32)
 	rows := space[:nn*words]
 	packed, stride := m.codeRows(n0, nn)
 	bytes := array.Bytes(rows)
-	for i := range nn {
-		simd.UnpackCodes(bytes[i*m.cols:(i+1)*m.cols], packed[i*stride:], m.Bits, nil)
-	}
+	m.unpack(bytes, packed, stride, nn)
 	simd.TransposePanel(codes, rows, words, nn, words)
 	return codes
 }
@@ -139,6 +145,7 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 	space := simd.Aligned(scratch.f)
 	work := cut(&space, simd.TileSpace(most))
 	w := simd.TilePanels{Tiles: cut(&space, most*numbers), Scales: cut(&space, most*factors), Biases: cut(&space, most*factors)}
+	var large []int
 	for n0 := lo; n0 < hi; n0 += most * width {
 		end := min(n0+most*width, hi)
 		w.Count = (end - n0 + width - 1) / width
@@ -147,10 +154,11 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 			j := n0 + i*width
 			nn := min(width, end-j)
 			m.expandTiles(w.Tiles[i*numbers:], space, j, nn, n0 == lo || !simd.ReadsAhead())
-			m.factorPanels(w.Scales[i*factors:], w.Biases[i*factors:], space, j, nn, 0, m.groups)
+			large = append(large, m.factorPanels(w.Scales[i*factors:], w.Biases[i*factors:], space, j, nn, 0, m.groups)...)
 		}
 		p.tiles.Multiply(out[n0-lo:], ld, from, to, end-n0, &w, work)
 	}
+	m.multiplyLarge(out, ld, p, from, to, lo, large)
 }
 
 // nextWords returns the words of n rows from first on, or of fewer at the end, if they are
@@ -167,7 +175,7 @@ func (m *QuantizedRows) nextWords(first, n int) []byte {
 // expandTiles makes tiles of nn rows of w. With ahead, it asks for the words of the next
 // panel where it can.
 func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int, ahead bool) {
-	if (m.Bits == 4 || m.Bits == 8) && m.w.Strides[1] == 1 {
+	if m.Mode == opdef.ModeAffine && (m.Bits == 4 || m.Bits == 8) && m.w.Strides[1] == 1 {
 		m.expandWords(tiles, space, n0, nn, ahead)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 // elements.
 type groupDots struct {
 	halves bool // the parts of a block are the low and the high halves of its bytes
+	table  bool // which stand for numbers of a table
 	parts  int
 	groups int // in a block
 	xs     int // rows of x
@@ -21,6 +22,7 @@ type groupDots struct {
 	x, powers          []reg.GPVirtual
 	mask, weight, zero reg.VecVirtual
 	ones, times256     reg.VecVirtual   // of 16 bits
+	numbers            reg.VecVirtual   // of the table
 	totals             []reg.VecVirtual // of four rows, for each row of x
 	transposed         reg.VecVirtual   // the order of the columns of four rows of four numbers
 	places             [4]reg.OpmaskVirtual
@@ -29,7 +31,7 @@ type groupDots struct {
 
 func (d *groupDots) emit(order string) {
 	text("sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.", "groupDots%s%dx%dVNNI512", order, 64*d.parts/d.groups, d.xs)(
-		"(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int)")
+		"(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, table *byte)")
 	stride, groups := arg("stride"), scaled("groups")
 	triple := tripled(groups)
 	var at [2]reg.GPVirtual
@@ -103,6 +105,10 @@ func (d *groupDots) constants() {
 	if d.halves {
 		d.mask, d.ones, d.times256 = v.constant(0x0f0f0f0f), v.constant(0x00010001), v.constant(0x01000100)
 	}
+	if d.table {
+		d.numbers = ZMM()
+		VBROADCASTI32X4(Mem{Base: arg("table")}, d.numbers)
+	}
 	d.weight, d.zero = v.constant(0x47800000), ZMM() // 65536
 	v.zero(d.zero)
 	for i := 1; i < 4; i++ {
@@ -160,7 +166,7 @@ func (d *groupDots) block() (all []sums) {
 	}
 	ADDQ(U32(4*bytes), d.ahead)
 	limb := d.limbs()
-	if d.halves {
+	if d.halves && !d.table {
 		all = d.packedSums(limb)
 	} else {
 		all = d.wideSums(limb)
@@ -188,7 +194,7 @@ func (d *groupDots) limbs() limbOf {
 	return func(_, limb, part int) Op { return r[limb][part] }
 }
 
-// wideSums are the sums of codes of 8 bits.
+// wideSums are the sums of codes of up to 8 bits.
 func (d *groupDots) wideSums(limb limbOf) []sums {
 	highs, lows := make([][4]reg.VecVirtual, d.xs), make([][4]reg.VecVirtual, d.xs)
 	for row := range 4 {
@@ -261,6 +267,10 @@ func (d *groupDots) codes(row int) []reg.VecVirtual {
 		VPSRLW(U8(4), first, second)
 		VPANDD(d.mask, first, first)
 		VPANDD(d.mask, second, second)
+		if d.table {
+			VPSHUFB(first, d.numbers, first)
+			VPSHUFB(second, d.numbers, second)
+		}
 	} else {
 		VMOVDQU32(d.row(row, 64), second)
 	}

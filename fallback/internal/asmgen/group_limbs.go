@@ -10,14 +10,48 @@ import (
 func groupsFamily() {
 	(&groupLimbs{}).emit("Natural")
 	(&groupLimbs{halves: true}).emit("Halves")
+	halfE8M0()
 	for xs := 1; xs <= 2; xs++ {
 		for _, groups := range []int{4, 2, 1} {
 			(&groupDots{halves: true, parts: 2, groups: groups, xs: xs}).emit("Halves")
 		}
+		(&groupDots{halves: true, table: true, parts: 2, groups: 4, xs: xs}).emit("Table")
 		(&groupDots{parts: 1, groups: 2, xs: xs}).emit("Natural")
 		(&groupDots{parts: 1, groups: 1, xs: xs}).emit("Natural")
 		(&groupDots{parts: 2, groups: 1, xs: xs}).emit("Natural")
 	}
+}
+
+// halfE8M0 writes what makes the factors of 4-bit floats.
+func halfE8M0() {
+	text("sets scales to halves of the numbers that bytes are, 2^(b-127), and biases to them times -6, of 16 times count bytes; 255 gives infinities. It returns the largest byte.", "halfE8M0AVX512")(
+		"(scales, biases *float32, codes *byte, count int) uint32")
+	scales, biases, codes, count := arg("scales"), arg("biases"), arg("codes"), arg("count")
+	v := avx512
+	half, six, least, largest := v.constant(0x3f000000), v.constant(0xc0c00000), v.constant(0x00400000), ZMM()
+	v.zero(largest)
+	Label("loop")
+	x, r, zero := ZMM(), ZMM(), K()
+	VPMOVZXBD(Mem{Base: codes}, x)
+	VPMAXUD(x, largest, largest)
+	VPTESTNMD(x, x, zero)
+	VPSLLD(U8(23), x, x)
+	VMOVDQA32(least, zero, x) // 2^-127 is subnormal
+	VMULPS(half, x, r)
+	VMOVUPS(r, Mem{Base: scales})
+	VMULPS(six, x, r)
+	VMOVUPS(r, Mem{Base: biases})
+	ADDQ(U8(16), codes)
+	ADDQ(U8(64), scales)
+	ADDQ(U8(64), biases)
+	DECQ(count)
+	JNZ(LabelRef("loop"))
+	across(largest, VPMAXUD)
+	result := GP32()
+	VMOVD(largest.AsX(), result)
+	Store(result, ReturnIndex(0))
+	VZEROUPPER()
+	RET()
 }
 
 // partBytes is the size of the limbs of 64 elements.
@@ -67,7 +101,7 @@ func (l *groupLimbs) emit(order string) {
 	ADDQ(U8(128), at)
 	DECQ(left)
 	JNZ(LabelRef("most"))
-	l.across(most, VPMAXUD)
+	across(most, VPMAXUD)
 	VPBROADCASTD(most.AsX(), most)
 	VPMAXUD(most, largest, largest)
 	l.up, l.down = ZMM(), ZMM()
@@ -88,7 +122,7 @@ func (l *groupLimbs) emit(order string) {
 	Label("inside")
 	DECQ(left)
 	JNZ(LabelRef("pair"))
-	l.across(sum, VPADDD)
+	across(sum, VPADDD)
 	x := sum.AsX().(reg.VecVirtual)
 	VCVTDQ2PS(x, x)
 	VMULSS(l.down.AsX(), x, x)
@@ -98,7 +132,7 @@ func (l *groupLimbs) emit(order string) {
 	DECQ(groups)
 	JNZ(LabelRef("group"))
 
-	l.across(largest, VPMAXUD)
+	across(largest, VPMAXUD)
 	result := GP32()
 	VMOVD(largest.AsX(), result)
 	Store(result, ReturnIndex(0))
@@ -115,7 +149,7 @@ func (l *groupLimbs) toNext() int {
 }
 
 // across joins all lanes of z in its first.
-func (l *groupLimbs) across(z reg.VecVirtual, op func(...Op)) {
+func across(z reg.VecVirtual, op func(...Op)) {
 	y, x := z.AsY().(reg.VecVirtual), z.AsX().(reg.VecVirtual)
 	upper := YMM()
 	VEXTRACTI64X4(U8(1), z, upper)

@@ -17,6 +17,9 @@ type Codes struct {
 	Scales, Biases []float32
 	Groups         int
 	GroupSize      int // 16, 32, 64 or 128; 16 in the natural order only
+	// Table, if not nil, has the numbers of codes, of up to 5 bits, in the order Halves.
+	// GroupDots takes it for groups of 32, and CodeDots does not.
+	Table *Table
 }
 
 func (c *Codes) bytes(k int) int { return c.Order.codeBytes(k) }

@@ -294,9 +294,55 @@ DATA bytesEvenOdd<>+30(SB)/1, $0x0d
 DATA bytesEvenOdd<>+31(SB)/1, $0x0f
 GLOBL bytesEvenOdd<>(SB), RODATA|NOPTR, $32
 
-// func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func halfE8M0AVX512(scales *float32, biases *float32, codes *byte, count int) uint32
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·halfE8M0AVX512(SB), NOSPLIT, $0-36
+	MOVQ         scales+0(FP), AX
+	MOVQ         biases+8(FP), CX
+	MOVQ         codes+16(FP), DX
+	MOVQ         count+24(FP), BX
+	MOVL         $0x3f000000, SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0xc0c00000, SI
+	VMOVD        SI, X2
+	VPBROADCASTD X2, Z2
+	MOVL         $0x00400000, SI
+	VMOVD        SI, X3
+	VPBROADCASTD X3, Z3
+	VPXORD       Z1, Z1, Z1
+
+loop:
+	VPMOVZXBD     (DX), Z4
+	VPMAXUD       Z4, Z1, Z1
+	VPTESTNMD     Z4, Z4, K1
+	VPSLLD        $0x17, Z4, Z4
+	VMOVDQA32     Z3, K1, Z4
+	VMULPS        Z0, Z4, Z5
+	VMOVUPS       Z5, (AX)
+	VMULPS        Z2, Z4, Z5
+	VMOVUPS       Z5, (CX)
+	ADDQ          $0x10, DX
+	ADDQ          $0x40, AX
+	ADDQ          $0x40, CX
+	DECQ          BX
+	JNZ           loop
+	VEXTRACTI64X4 $0x01, Z1, Y0
+	VPMAXUD       Y0, Y1, Y1
+	VEXTRACTI32X4 $0x01, Y1, X0
+	VPMAXUD       X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPMAXUD       X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPMAXUD       X0, X1, X1
+	VMOVD         X1, AX
+	MOVL          AX, ret+32(FP)
+	VZEROUPPER
+	RET
+
+// func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -492,9 +538,9 @@ DATA transposedColumns<>+56(SB)/4, $0x0000000b
 DATA transposedColumns<>+60(SB)/4, $0x0000000f
 GLOBL transposedColumns<>(SB), RODATA|NOPTR, $64
 
-// func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves64x1VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsHalves64x1VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -768,9 +814,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves128x1VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsHalves128x1VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -1234,9 +1280,199 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsTable32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsTable32x1VNNI512(SB), NOSPLIT, $128-112
+	MOVQ            stride+24(FP), AX
+	MOVQ            groups+48(FP), CX
+	SHLQ            $0x02, CX
+	LEAQ            (CX)(CX*2), DX
+	LEAQ            (AX)(AX*2), R9
+	MOVL            $0x0f0f0f0f, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z1
+	MOVL            $0x00010001, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z0
+	MOVL            $0x01000100, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z0
+	MOVQ            table+104(FP), BX
+	VBROADCASTI32X4 (BX), Z2
+	MOVL            $0x47800000, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z3
+	VPXORD          Z4, Z4, Z4
+	MOVL            $0x000000f0, BX
+	KMOVW           BX, K1
+	MOVL            $0x00000f00, BX
+	KMOVW           BX, K2
+	MOVL            $0x0000f000, BX
+	KMOVW           BX, K3
+	VMOVDQU32       transposedColumns<>+0(SB), Z5
+
+rows:
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      blocks+88(FP), R12
+	VMOVDQA32 X4, X0
+
+groups:
+	VBROADCASTF32X4  (BX), Z6
+	VBROADCASTF32X4  (BX)(CX*1), K1, Z6
+	VBROADCASTF32X4  (BX)(CX*2), K2, Z6
+	VBROADCASTF32X4  (BX)(DX*1), K3, Z6
+	VPERMPS          Z6, Z5, Z6
+	VMOVUPS          Z6, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z6
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z6
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z6
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z6
+	VPERMPS          Z6, Z5, Z6
+	VMOVUPS          Z6, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z6
+	VMOVDQU32        192(R10), Z7
+	VMOVDQU32        64(R10), Z8
+	VMOVDQU32        256(R10), Z9
+	VMOVDQU32        128(R10), Z10
+	VMOVDQU32        320(R10), Z11
+	VMOVDQU32        (DI), Z12
+	VPSRLW           $0x04, Z12, Z13
+	VPANDD           Z1, Z12, Z12
+	VPANDD           Z1, Z13, Z13
+	VPSHUFB          Z12, Z2, Z12
+	VPSHUFB          Z13, Z2, Z13
+	VMOVDQA32        Z4, Z14
+	VPDPBUSD         Z6, Z12, Z14
+	VPDPBUSD         Z7, Z13, Z14
+	VMOVDQA32        Z4, Z15
+	VPDPBUSD         Z8, Z12, Z15
+	VPDPBUSD         Z9, Z13, Z15
+	VPSLLD           $0x08, Z15, Z15
+	VPDPBUSD         Z10, Z12, Z15
+	VPDPBUSD         Z11, Z13, Z15
+	VMOVDQU32        (DI)(AX*1), Z12
+	VPSRLW           $0x04, Z12, Z13
+	VPANDD           Z1, Z12, Z12
+	VPANDD           Z1, Z13, Z13
+	VPSHUFB          Z12, Z2, Z12
+	VPSHUFB          Z13, Z2, Z13
+	VMOVDQA32        Z4, Z16
+	VPDPBUSD         Z6, Z12, Z16
+	VPDPBUSD         Z7, Z13, Z16
+	VMOVDQA32        Z4, Z17
+	VPDPBUSD         Z8, Z12, Z17
+	VPDPBUSD         Z9, Z13, Z17
+	VPSLLD           $0x08, Z17, Z17
+	VPDPBUSD         Z10, Z12, Z17
+	VPDPBUSD         Z11, Z13, Z17
+	VMOVDQU32        (DI)(AX*2), Z12
+	VPSRLW           $0x04, Z12, Z13
+	VPANDD           Z1, Z12, Z12
+	VPANDD           Z1, Z13, Z13
+	VPSHUFB          Z12, Z2, Z12
+	VPSHUFB          Z13, Z2, Z13
+	VMOVDQA32        Z4, Z18
+	VPDPBUSD         Z6, Z12, Z18
+	VPDPBUSD         Z7, Z13, Z18
+	VMOVDQA32        Z4, Z19
+	VPDPBUSD         Z8, Z12, Z19
+	VPDPBUSD         Z9, Z13, Z19
+	VPSLLD           $0x08, Z19, Z19
+	VPDPBUSD         Z10, Z12, Z19
+	VPDPBUSD         Z11, Z13, Z19
+	VMOVDQU32        (DI)(R9*1), Z12
+	VPSRLW           $0x04, Z12, Z13
+	VPANDD           Z1, Z12, Z12
+	VPANDD           Z1, Z13, Z13
+	VPSHUFB          Z12, Z2, Z12
+	VPSHUFB          Z13, Z2, Z13
+	VMOVDQA32        Z4, Z20
+	VPDPBUSD         Z6, Z12, Z20
+	VPDPBUSD         Z7, Z13, Z20
+	VMOVDQA32        Z4, Z6
+	VPDPBUSD         Z8, Z12, Z6
+	VPDPBUSD         Z9, Z13, Z6
+	VPSLLD           $0x08, Z6, Z6
+	VPDPBUSD         Z10, Z12, Z6
+	VPDPBUSD         Z11, Z13, Z6
+	VPUNPCKLDQ       Z16, Z14, Z7
+	VPUNPCKHDQ       Z16, Z14, Z14
+	VPADDD           Z7, Z14, Z14
+	VPUNPCKLDQ       Z20, Z18, Z7
+	VPUNPCKHDQ       Z20, Z18, Z18
+	VPADDD           Z7, Z18, Z18
+	VPUNPCKLQDQ      Z18, Z14, Z7
+	VPUNPCKHQDQ      Z18, Z14, Z14
+	VPADDD           Z7, Z14, Z14
+	VPUNPCKLDQ       Z17, Z15, Z7
+	VPUNPCKHDQ       Z17, Z15, Z15
+	VPADDD           Z7, Z15, Z15
+	VPUNPCKLDQ       Z6, Z19, Z7
+	VPUNPCKHDQ       Z6, Z19, Z19
+	VPADDD           Z7, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z15, Z6
+	VPUNPCKHQDQ      Z19, Z15, Z15
+	VPADDD           Z6, Z15, Z15
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	VCVTDQ2PS        Z14, Z14
+	VCVTDQ2PS        Z15, Z15
+	VFMADD231PS      Z3, Z14, Z15
+	VEXTRACTF32X4    $0x01, Z15, X6
+	VEXTRACTF32X4    $0x02, Z15, X7
+	VEXTRACTF32X4    $0x03, Z15, X8
+	VMOVUPS          (SP), X9
+	VMOVUPS          64(SP), X10
+	VMULPS.BCST      (R11), X9, X9
+	VFMADD231PS.BCST 4(R11), X10, X0
+	VFMADD231PS      X15, X9, X0
+	VMOVUPS          16(SP), X9
+	VMOVUPS          80(SP), X10
+	VMULPS.BCST      8(R11), X9, X9
+	VFMADD231PS.BCST 12(R11), X10, X0
+	VFMADD231PS      X6, X9, X0
+	VMOVUPS          32(SP), X6
+	VMOVUPS          96(SP), X9
+	VMULPS.BCST      16(R11), X6, X6
+	VFMADD231PS.BCST 20(R11), X9, X0
+	VFMADD231PS      X7, X6, X0
+	VMOVUPS          48(SP), X6
+	VMOVUPS          112(SP), X7
+	VMULPS.BCST      24(R11), X6, X6
+	VFMADD231PS.BCST 28(R11), X7, X0
+	VFMADD231PS      X8, X6, X0
+	ADDQ             $0x20, R11
+	DECQ             R12
+	JNZ              groups
+	MOVQ             out+0(FP), BX
+	VMOVUPS          X0, (BX)
+	ADDQ             $0x10, out+0(FP)
+	LEAQ             (AX)(AX*1), BX
+	ADDQ             BX, BX
+	ADDQ             BX, codes+16(FP)
+	LEAQ             (CX)(DX*1), BX
+	ADDQ             BX, scales+32(FP)
+	ADDQ             BX, biases+40(FP)
+	DECQ             fours+96(FP)
+	JNZ              rows
+	VZEROUPPER
+	RET
+
+// func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -1447,9 +1683,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural64x1VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsNatural64x1VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -1796,9 +2032,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural128x1VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsNatural128x1VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -2237,9 +2473,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves32x2VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsHalves32x2VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -2499,9 +2735,9 @@ groups:
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves64x2VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsHalves64x2VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -2915,9 +3151,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves128x2VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsHalves128x2VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -3639,9 +3875,281 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsTable32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsTable32x2VNNI512(SB), NOSPLIT, $128-112
+	MOVQ            stride+24(FP), AX
+	MOVQ            groups+48(FP), CX
+	SHLQ            $0x02, CX
+	LEAQ            (CX)(CX*2), DX
+	LEAQ            (AX)(AX*2), R9
+	MOVL            $0x0f0f0f0f, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z2
+	MOVL            $0x00010001, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z0
+	MOVL            $0x01000100, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z0
+	MOVQ            table+104(FP), BX
+	VBROADCASTI32X4 (BX), Z3
+	MOVL            $0x47800000, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z4
+	VPXORD          Z5, Z5, Z5
+	MOVL            $0x000000f0, BX
+	KMOVW           BX, K1
+	MOVL            $0x00000f00, BX
+	KMOVW           BX, K2
+	MOVL            $0x0000f000, BX
+	KMOVW           BX, K3
+	VMOVDQU32       transposedColumns<>+0(SB), Z6
+
+rows:
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	MOVQ      x2+64(FP), R12
+	MOVQ      powers2+80(FP), R13
+	MOVQ      blocks+88(FP), R14
+	VMOVDQA32 X5, X0
+	VMOVDQA32 X5, X1
+
+groups:
+	VBROADCASTF32X4  (BX), Z7
+	VBROADCASTF32X4  (BX)(CX*1), K1, Z7
+	VBROADCASTF32X4  (BX)(CX*2), K2, Z7
+	VBROADCASTF32X4  (BX)(DX*1), K3, Z7
+	VPERMPS          Z7, Z6, Z7
+	VMOVUPS          Z7, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z7
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z7
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z7
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z7
+	VPERMPS          Z7, Z6, Z7
+	VMOVUPS          Z7, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (DI), Z7
+	VPSRLW           $0x04, Z7, Z8
+	VPANDD           Z2, Z7, Z7
+	VPANDD           Z2, Z8, Z8
+	VPSHUFB          Z7, Z3, Z7
+	VPSHUFB          Z8, Z3, Z8
+	VMOVDQA32        Z5, Z9
+	VPDPBUSD         (R10), Z7, Z9
+	VPDPBUSD         192(R10), Z8, Z9
+	VMOVDQA32        Z5, Z10
+	VPDPBUSD         64(R10), Z7, Z10
+	VPDPBUSD         256(R10), Z8, Z10
+	VPSLLD           $0x08, Z10, Z10
+	VPDPBUSD         128(R10), Z7, Z10
+	VPDPBUSD         320(R10), Z8, Z10
+	VMOVDQA32        Z5, Z11
+	VPDPBUSD         (R12), Z7, Z11
+	VPDPBUSD         192(R12), Z8, Z11
+	VMOVDQA32        Z5, Z12
+	VPDPBUSD         64(R12), Z7, Z12
+	VPDPBUSD         256(R12), Z8, Z12
+	VPSLLD           $0x08, Z12, Z12
+	VPDPBUSD         128(R12), Z7, Z12
+	VPDPBUSD         320(R12), Z8, Z12
+	VMOVDQU32        (DI)(AX*1), Z7
+	VPSRLW           $0x04, Z7, Z8
+	VPANDD           Z2, Z7, Z7
+	VPANDD           Z2, Z8, Z8
+	VPSHUFB          Z7, Z3, Z7
+	VPSHUFB          Z8, Z3, Z8
+	VMOVDQA32        Z5, Z13
+	VPDPBUSD         (R10), Z7, Z13
+	VPDPBUSD         192(R10), Z8, Z13
+	VMOVDQA32        Z5, Z14
+	VPDPBUSD         64(R10), Z7, Z14
+	VPDPBUSD         256(R10), Z8, Z14
+	VPSLLD           $0x08, Z14, Z14
+	VPDPBUSD         128(R10), Z7, Z14
+	VPDPBUSD         320(R10), Z8, Z14
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         (R12), Z7, Z15
+	VPDPBUSD         192(R12), Z8, Z15
+	VMOVDQA32        Z5, Z16
+	VPDPBUSD         64(R12), Z7, Z16
+	VPDPBUSD         256(R12), Z8, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         128(R12), Z7, Z16
+	VPDPBUSD         320(R12), Z8, Z16
+	VMOVDQU32        (DI)(AX*2), Z7
+	VPSRLW           $0x04, Z7, Z8
+	VPANDD           Z2, Z7, Z7
+	VPANDD           Z2, Z8, Z8
+	VPSHUFB          Z7, Z3, Z7
+	VPSHUFB          Z8, Z3, Z8
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         (R10), Z7, Z17
+	VPDPBUSD         192(R10), Z8, Z17
+	VMOVDQA32        Z5, Z18
+	VPDPBUSD         64(R10), Z7, Z18
+	VPDPBUSD         256(R10), Z8, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         128(R10), Z7, Z18
+	VPDPBUSD         320(R10), Z8, Z18
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         (R12), Z7, Z19
+	VPDPBUSD         192(R12), Z8, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         64(R12), Z7, Z20
+	VPDPBUSD         256(R12), Z8, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         128(R12), Z7, Z20
+	VPDPBUSD         320(R12), Z8, Z20
+	VMOVDQU32        (DI)(R9*1), Z7
+	VPSRLW           $0x04, Z7, Z8
+	VPANDD           Z2, Z7, Z7
+	VPANDD           Z2, Z8, Z8
+	VPSHUFB          Z7, Z3, Z7
+	VPSHUFB          Z8, Z3, Z8
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         (R10), Z7, Z21
+	VPDPBUSD         192(R10), Z8, Z21
+	VMOVDQA32        Z5, Z22
+	VPDPBUSD         64(R10), Z7, Z22
+	VPDPBUSD         256(R10), Z8, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         128(R10), Z7, Z22
+	VPDPBUSD         320(R10), Z8, Z22
+	VMOVDQA32        Z5, Z23
+	VPDPBUSD         (R12), Z7, Z23
+	VPDPBUSD         192(R12), Z8, Z23
+	VMOVDQA32        Z5, Z24
+	VPDPBUSD         64(R12), Z7, Z24
+	VPDPBUSD         256(R12), Z8, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         128(R12), Z7, Z24
+	VPDPBUSD         320(R12), Z8, Z24
+	VPUNPCKLDQ       Z13, Z9, Z7
+	VPUNPCKHDQ       Z13, Z9, Z9
+	VPADDD           Z7, Z9, Z9
+	VPUNPCKLDQ       Z21, Z17, Z7
+	VPUNPCKHDQ       Z21, Z17, Z17
+	VPADDD           Z7, Z17, Z17
+	VPUNPCKLQDQ      Z17, Z9, Z7
+	VPUNPCKHQDQ      Z17, Z9, Z9
+	VPADDD           Z7, Z9, Z9
+	VPUNPCKLDQ       Z14, Z10, Z7
+	VPUNPCKHDQ       Z14, Z10, Z10
+	VPADDD           Z7, Z10, Z10
+	VPUNPCKLDQ       Z22, Z18, Z7
+	VPUNPCKHDQ       Z22, Z18, Z18
+	VPADDD           Z7, Z18, Z18
+	VPUNPCKLQDQ      Z18, Z10, Z7
+	VPUNPCKHQDQ      Z18, Z10, Z10
+	VPADDD           Z7, Z10, Z10
+	VPUNPCKLDQ       Z15, Z11, Z7
+	VPUNPCKHDQ       Z15, Z11, Z11
+	VPADDD           Z7, Z11, Z11
+	VPUNPCKLDQ       Z23, Z19, Z7
+	VPUNPCKHDQ       Z23, Z19, Z19
+	VPADDD           Z7, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z11, Z7
+	VPUNPCKHQDQ      Z19, Z11, Z11
+	VPADDD           Z7, Z11, Z11
+	VPUNPCKLDQ       Z16, Z12, Z7
+	VPUNPCKHDQ       Z16, Z12, Z12
+	VPADDD           Z7, Z12, Z12
+	VPUNPCKLDQ       Z24, Z20, Z7
+	VPUNPCKHDQ       Z24, Z20, Z20
+	VPADDD           Z7, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z12, Z7
+	VPUNPCKHQDQ      Z20, Z12, Z12
+	VPADDD           Z7, Z12, Z12
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	ADDQ             $0x00000180, R12
+	VCVTDQ2PS        Z9, Z9
+	VCVTDQ2PS        Z10, Z10
+	VFMADD231PS      Z4, Z9, Z10
+	VEXTRACTF32X4    $0x01, Z10, X7
+	VEXTRACTF32X4    $0x02, Z10, X8
+	VEXTRACTF32X4    $0x03, Z10, X9
+	VMOVUPS          (SP), X13
+	VMOVUPS          64(SP), X14
+	VMULPS.BCST      (R11), X13, X13
+	VFMADD231PS.BCST 4(R11), X14, X0
+	VFMADD231PS      X10, X13, X0
+	VMOVUPS          16(SP), X10
+	VMOVUPS          80(SP), X13
+	VMULPS.BCST      8(R11), X10, X10
+	VFMADD231PS.BCST 12(R11), X13, X0
+	VFMADD231PS      X7, X10, X0
+	VMOVUPS          32(SP), X7
+	VMOVUPS          96(SP), X10
+	VMULPS.BCST      16(R11), X7, X7
+	VFMADD231PS.BCST 20(R11), X10, X0
+	VFMADD231PS      X8, X7, X0
+	VMOVUPS          48(SP), X7
+	VMOVUPS          112(SP), X8
+	VMULPS.BCST      24(R11), X7, X7
+	VFMADD231PS.BCST 28(R11), X8, X0
+	VFMADD231PS      X9, X7, X0
+	ADDQ             $0x20, R11
+	VCVTDQ2PS        Z11, Z11
+	VCVTDQ2PS        Z12, Z12
+	VFMADD231PS      Z4, Z11, Z12
+	VEXTRACTF32X4    $0x01, Z12, X7
+	VEXTRACTF32X4    $0x02, Z12, X8
+	VEXTRACTF32X4    $0x03, Z12, X9
+	VMOVUPS          (SP), X10
+	VMOVUPS          64(SP), X11
+	VMULPS.BCST      (R13), X10, X10
+	VFMADD231PS.BCST 4(R13), X11, X1
+	VFMADD231PS      X12, X10, X1
+	VMOVUPS          16(SP), X10
+	VMOVUPS          80(SP), X11
+	VMULPS.BCST      8(R13), X10, X10
+	VFMADD231PS.BCST 12(R13), X11, X1
+	VFMADD231PS      X7, X10, X1
+	VMOVUPS          32(SP), X7
+	VMOVUPS          96(SP), X10
+	VMULPS.BCST      16(R13), X7, X7
+	VFMADD231PS.BCST 20(R13), X10, X1
+	VFMADD231PS      X8, X7, X1
+	VMOVUPS          48(SP), X7
+	VMOVUPS          112(SP), X8
+	VMULPS.BCST      24(R13), X7, X7
+	VFMADD231PS.BCST 28(R13), X8, X1
+	VFMADD231PS      X9, X7, X1
+	ADDQ             $0x20, R13
+	DECQ             R14
+	JNZ              groups
+	MOVQ             out+0(FP), BX
+	VMOVUPS          X0, (BX)
+	ADDQ             $0x10, out+0(FP)
+	MOVQ             out2+8(FP), BX
+	VMOVUPS          X1, (BX)
+	ADDQ             $0x10, out2+8(FP)
+	LEAQ             (AX)(AX*1), BX
+	ADDQ             BX, BX
+	ADDQ             BX, codes+16(FP)
+	LEAQ             (CX)(DX*1), BX
+	ADDQ             BX, scales+32(FP)
+	ADDQ             BX, biases+40(FP)
+	DECQ             fours+96(FP)
+	JNZ              rows
+	VZEROUPPER
+	RET
+
+// func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural32x2VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsNatural32x2VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -3974,9 +4482,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural64x2VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsNatural64x2VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -4545,9 +5053,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int)
+// func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural128x2VNNI512(SB), NOSPLIT, $128-104
+TEXT ·groupDotsNatural128x2VNNI512(SB), NOSPLIT, $128-112
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX

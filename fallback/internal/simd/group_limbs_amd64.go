@@ -11,7 +11,7 @@ func (l *GroupLimbs) split(x []float32) uint32 {
 	return groupLimbsNaturalAVX512(&l.limbs[0], &x[0], &l.factors[0], groups, l.groupSize/32)
 }
 
-type groupDotsFunc func(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int)
+type groupDotsFunc func(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, table *byte)
 
 // groupDotsForms has the kernels for one and two rows of x, by the order and by groups of 32, 64
 // and 128.
@@ -35,6 +35,21 @@ func groupDots(out []float32, ld int, w *Codes, x []GroupLimbs, fours int) {
 	out2 := out[(len(x)-1)*ld:]
 	_, _ = out[rows-1], out2[rows-1]
 	kernel := groupDotsForms[len(x)-1][w.Order][w.GroupSize/64]
+	var table *byte
+	if w.Table != nil {
+		table = &w.Table[0]
+		kernel = [2]groupDotsFunc{groupDotsTable32x1VNNI512, groupDotsTable32x2VNNI512}[len(x)-1]
+	}
 	kernel(&out[0], &out2[0], &w.Data[0], w.Stride, &w.Scales[0], &w.Biases[0], w.Groups,
-		&one.limbs[0], &two.limbs[0], &one.factors[0], &two.factors[0], k/groupBlock(w.Order, w.GroupSize), fours)
+		&one.limbs[0], &two.limbs[0], &one.factors[0], &two.factors[0], k/groupBlock(w.Order, w.GroupSize), fours, table)
+}
+
+// halfE8M0Vector does the work of HalfE8M0 for whole vectors, and returns how many bytes
+// these are.
+func halfE8M0Vector(scales, biases []float32, codes []uint8) (done int, largest uint8) {
+	if active < AVX512 || len(codes) < 16 {
+		return 0, 0
+	}
+	most := halfE8M0AVX512(&scales[0], &biases[0], &codes[0], len(codes)/16)
+	return len(codes) &^ 15, uint8(most)
 }

@@ -121,21 +121,6 @@ func (l *Limbs) prepareBlock(block int, x []float32) bool {
 	return true
 }
 
-// Floats returns the row, or the numbers that represent it, in dst.
-func (l *Limbs) Floats(dst []float32) []float32 {
-	dst = dst[:l.K]
-	if !l.exact {
-		copy(dst, l.x)
-		return dst
-	}
-	elements, size := l.Order.Elements(), l.Order.blockBytes()
-	for i, n := range l.integers()[:l.K] {
-		at := i/elements*size + 3*elements + i%elements/(elements/blockLanes)*4
-		dst[i] = float32(n) * *(*float32)(unsafe.Pointer(&l.data[at]))
-	}
-	return dst
-}
-
 // unit is how many neighbours share a power of two.
 const unit = 32
 
