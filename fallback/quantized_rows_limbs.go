@@ -33,6 +33,9 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 		next := first + rows
 		prefetchMatrix(m.scales, next, min(limbBlock, m.N()-next))
 		prefetchMatrix(m.biases, next, min(limbBlock, m.N()-next))
+		if unpacked != nil {
+			prefetchMatrix(m.w, next, min(limbBlock, m.N()-next))
+		}
 		if p.form == groupForm {
 			simd.GroupDots(out[first-lo:], ld, &codes, p.groups[from:end], rows)
 		} else {
@@ -107,37 +110,36 @@ func (m *QuantizedRows) multiplyLarge(out []float32, ld int, p *PreparedRows, fr
 // halfScales sets the factors that belong to e2m1Codes. It returns the rows in
 // which one of them, or a product with one, might exceed float32.
 func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (large []int) {
-	all, row, step := storage[uint8](m.scales), m.scales.Strides[0], m.scales.Strides[1]
-	at := m.scales.Offset + first*row
-	if m.Mode == opdef.ModeMXFP4 && step == 1 && row == m.groups {
-		n := rows * m.groups
-		if simd.HalfE8M0(scales[:n], biases[:n], all[at:at+n]) < largeE8M0 {
+	values, form := &e8m0Values, simd.E8M0
+	if m.Mode == opdef.ModeNVFP4 {
+		values, form = &e4m3Values, simd.E4M3
+	}
+	isLarge := func(code uint8) bool { return form == simd.E8M0 && code >= 127+64 }
+	all, step := storage[uint8](m.scales), m.scales.Strides[1]
+	if n := rows * m.groups; step == 1 && m.scales.Strides[0] == m.groups { // one after the other
+		at := m.scales.Offset + first*m.groups
+		if done, most := simd.HalfScales(scales, biases, all[at:at+n], form); done == n && !isLarge(most) {
 			return nil
 		}
 	}
-	values := &e8m0Values
-	if m.Mode == opdef.ModeNVFP4 {
-		values = &e4m3Values
-	}
 	for i := range rows {
-		at, largest := m.scales.Offset+(first+i)*row, float32(0)
-		for g := i * m.groups; g < (i+1)*m.groups; g++ {
-			scale := values[all[at]]
-			scales[g], biases[g] = scale/2, -6*scale
-			if scale > largest {
-				largest = scale
-			}
-			at += step
+		at := m.scales.Offset + (first+i)*m.scales.Strides[0]
+		scales, biases := scales[i*m.groups:(i+1)*m.groups], biases[i*m.groups:(i+1)*m.groups]
+		done, most := 0, uint8(0)
+		if step == 1 {
+			done, most = simd.HalfScales(scales, biases, all[at:at+m.groups], form)
 		}
-		if largest >= 1<<(largeE8M0-127) {
+		for g := done; g < m.groups; g++ {
+			code := all[at+g*step]
+			scales[g], biases[g] = values[code]/2, -6*values[code]
+			most = max(most, code)
+		}
+		if isLarge(most) {
 			large = append(large, first+i)
 		}
 	}
 	return large
 }
-
-// largeE8M0 is the scale 2^64.
-const largeE8M0 = 127 + 64
 
 // codeRows returns the packed codes of rows, and the bytes between rows.
 func (m *QuantizedRows) codeRows(first, rows int) (data []byte, stride int) {

@@ -59,6 +59,36 @@ func randomQuantized(t *testing.T, rng *rand.Rand, q Quantization, n, k int) (w,
 	return w, scales, biases
 }
 
+// The vector form of scales gives what the tables say.
+func TestHalfScales(t *testing.T) {
+	codes := make([]uint8, 256)
+	for i := range codes {
+		codes[i] = uint8(i)
+	}
+	for _, level := range simd.Levels() {
+		defer simd.Use(simd.Use(level))
+		for form, values := range map[simd.ScaleForm]*[256]float32{simd.E8M0: &e8m0Values, simd.E4M3: &e4m3Values} {
+			scales, biases := make([]float32, 256), make([]float32, 256)
+			for _, n := range []int{255, 256} {
+				done, largest := simd.HalfScales(scales, biases, codes[:n], form)
+				if done > 0 {
+					require.Equal(t, n-n%16, done)
+					require.EqualValues(t, done-1, largest)
+				}
+				for i := range done {
+					if form == simd.E8M0 && i == 255 {
+						require.True(t, math.IsInf(float64(scales[i]), 1) && math.IsInf(float64(biases[i]), -1))
+						continue
+					}
+					half, six := values[i]/2, -6*values[i]
+					require.True(t, scales[i] == half || half != half && scales[i] != scales[i], "%v: %d: %v, %v", level, i, scales[i], half)
+					require.True(t, biases[i] == six || six != six && biases[i] != biases[i], "%v: %d: %v, %v", level, i, biases[i], six)
+				}
+			}
+		}
+	}
+}
+
 // TestQuantizedRows compares products, computed in ranges by every instruction
 // set, with those of dequantized rows.
 func TestQuantizedRows(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 func groupsFamily() {
 	(&groupLimbs{}).emit("Natural")
 	(&groupLimbs{halves: true}).emit("Halves")
-	halfE8M0()
+	halfScalesFamily()
 	for xs := 1; xs <= 2; xs++ {
 		for _, groups := range []int{4, 2, 1} {
 			(&groupDots{halves: true, parts: 2, groups: groups, xs: xs}).emit("Halves")
@@ -20,38 +20,6 @@ func groupsFamily() {
 		(&groupDots{parts: 1, groups: 1, xs: xs}).emit("Natural")
 		(&groupDots{parts: 2, groups: 1, xs: xs}).emit("Natural")
 	}
-}
-
-// halfE8M0 writes what makes the factors of 4-bit floats.
-func halfE8M0() {
-	text("sets scales to halves of the numbers that bytes are, 2^(b-127), and biases to them times -6, of 16 times count bytes; 255 gives infinities. It returns the largest byte.", "halfE8M0AVX512")(
-		"(scales, biases *float32, codes *byte, count int) uint32")
-	scales, biases, codes, count := arg("scales"), arg("biases"), arg("codes"), arg("count")
-	v := avx512
-	half, six, least, largest := v.constant(0x3f000000), v.constant(0xc0c00000), v.constant(0x00400000), ZMM()
-	v.zero(largest)
-	Label("loop")
-	x, r, zero := ZMM(), ZMM(), K()
-	VPMOVZXBD(Mem{Base: codes}, x)
-	VPMAXUD(x, largest, largest)
-	VPTESTNMD(x, x, zero)
-	VPSLLD(U8(23), x, x)
-	VMOVDQA32(least, zero, x) // 2^-127 is subnormal
-	VMULPS(half, x, r)
-	VMOVUPS(r, Mem{Base: scales})
-	VMULPS(six, x, r)
-	VMOVUPS(r, Mem{Base: biases})
-	ADDQ(U8(16), codes)
-	ADDQ(U8(64), scales)
-	ADDQ(U8(64), biases)
-	DECQ(count)
-	JNZ(LabelRef("loop"))
-	across(largest, VPMAXUD)
-	result := GP32()
-	VMOVD(largest.AsX(), result)
-	Store(result, ReturnIndex(0))
-	VZEROUPPER()
-	RET()
 }
 
 // partBytes is the size of the limbs of 64 elements.

@@ -14,10 +14,15 @@ func groupLimbsNaturalAVX512(out *byte, x *float32, factors *float32, groups int
 //go:noescape
 func groupLimbsHalvesAVX512(out *byte, x *float32, factors *float32, groups int, pairs int) uint32
 
-// halfE8M0AVX512 sets scales to halves of the numbers that bytes are, 2^(b-127), and biases to them times -6, of 16 times count bytes; 255 gives infinities. It returns the largest byte.
+// halfE8M0AVX512 sets scales to halves of the numbers that 16 times count bytes are, and biases to them times -6, and returns the largest byte. 255 gives infinities.
 //
 //go:noescape
 func halfE8M0AVX512(scales *float32, biases *float32, codes *byte, count int) uint32
+
+// halfE4M3AVX512 sets scales to halves of the numbers that 16 times count bytes are, and biases to them times -6, and returns the largest byte. 127 and 255 give NaNs.
+//
+//go:noescape
+func halfE4M3AVX512(scales *float32, biases *float32, codes *byte, count int) uint32
 
 // groupDotsHalves32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
 //

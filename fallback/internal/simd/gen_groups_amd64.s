@@ -340,6 +340,76 @@ loop:
 	VZEROUPPER
 	RET
 
+// func halfE4M3AVX512(scales *float32, biases *float32, codes *byte, count int) uint32
+// Requires: AVX, AVX2, AVX512F, AVX512VL
+TEXT ·halfE4M3AVX512(SB), NOSPLIT, $0-36
+	MOVQ         scales+0(FP), AX
+	MOVQ         biases+8(FP), CX
+	MOVQ         codes+16(FP), DX
+	MOVQ         count+24(FP), BX
+	MOVL         $0x3f000000, SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0xc0c00000, SI
+	VMOVD        SI, X2
+	VPBROADCASTD X2, Z2
+	MOVL         $0x0000007f, SI
+	VMOVD        SI, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x00000008, SI
+	VMOVD        SI, X4
+	VPBROADCASTD X4, Z4
+	MOVL         $0x3b000000, SI
+	VMOVD        SI, X5
+	VPBROADCASTD X5, Z5
+	MOVL         $0x3c000000, SI
+	VMOVD        SI, X6
+	VPBROADCASTD X6, Z6
+	MOVL         $0x80000000, SI
+	VMOVD        SI, X7
+	VPBROADCASTD X7, Z7
+	MOVL         $0x7fc00000, SI
+	VMOVD        SI, X8
+	VPBROADCASTD X8, Z8
+	VPXORD       Z1, Z1, Z1
+
+loop:
+	VPMOVZXBD     (DX), Z9
+	VPMAXUD       Z9, Z1, Z1
+	VPANDD        Z3, Z9, Z10
+	VPCMPUD       $0x01, Z4, Z10, K1
+	VPCMPEQD      Z3, Z10, K2
+	VCVTDQ2PS     Z10, Z11
+	VMULPS        Z5, Z11, Z11
+	VPSLLD        $0x14, Z10, Z10
+	VPADDD        Z6, Z10, Z10
+	VMOVDQA32     Z11, K1, Z10
+	VMOVDQA32     Z8, K2, Z10
+	VPSLLD        $0x18, Z9, Z9
+	VPANDD        Z7, Z9, Z9
+	VPORD         Z10, Z9, Z9
+	VMULPS        Z0, Z9, Z10
+	VMOVUPS       Z10, (AX)
+	VMULPS        Z2, Z9, Z10
+	VMOVUPS       Z10, (CX)
+	ADDQ          $0x10, DX
+	ADDQ          $0x40, AX
+	ADDQ          $0x40, CX
+	DECQ          BX
+	JNZ           loop
+	VEXTRACTI64X4 $0x01, Z1, Y0
+	VPMAXUD       Y0, Y1, Y1
+	VEXTRACTI32X4 $0x01, Y1, X0
+	VPMAXUD       X0, X1, X1
+	VPSHUFD       $0x4e, X1, X0
+	VPMAXUD       X0, X1, X1
+	VPSHUFD       $0xb1, X1, X0
+	VPMAXUD       X0, X1, X1
+	VMOVD         X1, AX
+	MOVL          AX, ret+32(FP)
+	VZEROUPPER
+	RET
+
 // func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-112

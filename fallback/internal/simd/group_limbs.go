@@ -1,9 +1,6 @@
 package simd
 
-import (
-	"math"
-	"unsafe"
-)
+import "unsafe"
 
 // GroupLimbs is a row of x as Tiles has it, with one power of two for each group, but in the
 // order of codes: for products of few rows with the codes themselves, which GroupDots makes
@@ -117,18 +114,4 @@ func (c *Codes) paddedGroups(out []float32, ld int, x []GroupLimbs, first, rows 
 	for i := range x {
 		copy(out[i*ld:i*ld+rows], sums[i*some:])
 	}
-}
-
-// HalfE8M0 sets scales to half of 2^(c-127) for each of codes, and biases to -6 times that power,
-// and returns the largest code: the factors of 4-bit floats whose codes are doubled and increased
-// by 12. Those of 255 are not finite.
-func HalfE8M0(scales, biases []float32, codes []uint8) (largest uint8) {
-	_, _ = scales[:len(codes)], biases[:len(codes)]
-	done, largest := halfE8M0Vector(scales, biases, codes)
-	for i, c := range codes[done:] {
-		power := float32(math.Ldexp(1, int(c)-127))
-		scales[done+i], biases[done+i] = power/2, -6*power
-		largest = max(largest, c)
-	}
-	return largest
 }

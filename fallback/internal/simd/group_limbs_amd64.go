@@ -43,13 +43,3 @@ func groupDots(out []float32, ld int, w *Codes, x []GroupLimbs, fours int) {
 	kernel(&out[0], &out2[0], &w.Data[0], w.Stride, &w.Scales[0], &w.Biases[0], w.Groups,
 		&one.limbs[0], &two.limbs[0], &one.factors[0], &two.factors[0], k/groupBlock(w.Order, w.GroupSize), fours, table)
 }
-
-// halfE8M0Vector does the work of HalfE8M0 for whole vectors, and returns how many bytes
-// these are.
-func halfE8M0Vector(scales, biases []float32, codes []uint8) (done int, largest uint8) {
-	if active < AVX512 || len(codes) < 16 {
-		return 0, 0
-	}
-	most := halfE8M0AVX512(&scales[0], &biases[0], &codes[0], len(codes)/16)
-	return len(codes) &^ 15, uint8(most)
-}

@@ -22,5 +22,5 @@ func Prefetch([]byte) {}
 func addBF16Vector([]float32, []uint16) int { return 0 }
 func addF16Vector([]float32, []uint16) int  { return 0 }
 
-// HalfE8M0 has no vector form here.
-func halfE8M0Vector([]float32, []float32, []uint8) (int, uint8) { return 0, 0 }
+// Scales have no vector form here.
+func halfScalesVector([]float32, []float32, []uint8, ScaleForm) (int, uint8) { return 0, 0 }
