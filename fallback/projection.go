@@ -152,7 +152,7 @@ func (p *projection) units() int {
 
 func (p *projection) parts() []workers.Part {
 	cost, align := p.matrices[0].cost(p.rows), projectionAlign
-	if !p.matrices[0].withCodes(p.rows) {
+	if !p.matrices[0].withRows(p.rows) {
 		align = Grain
 	}
 	switch p.op.Epilogue {

@@ -89,6 +89,9 @@ func (a *packed) values(dst []float32, w, scales, g0, g1 int) {
 	words := a.GroupSize * a.Bits / 32
 	codes := a.codes(w+g0*words*stride, (g1-g0)*words, stride)
 	all := storage[uint8](a.scales)
+	if a.Mode == opdef.ModeMXFP8 && step == 1 && simd.DecodeE4M3(dst, codes, all[scales+g0:scales+g1]) {
+		return
+	}
 	for g := g0; g < g1; g++ {
 		code := all[scales+g*step]
 		scale := e8m0Values[code]

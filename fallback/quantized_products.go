@@ -113,7 +113,7 @@ func (o *rowProduct) prepare(p *PreparedRows, x *array.Array) {
 // units.
 func blocks(all []rowProduct, rows int) (height, width int) {
 	m, columns := &all[0], 0
-	if m.withCodes(rows) {
+	if m.withRows(rows) {
 		return rows, Grain
 	}
 	for i := range all {

@@ -83,14 +83,15 @@ type rowForm int
 
 const (
 	floatForm rowForm = iota // as floats, with dequantized panels
+	dotForm                  // few rows, as floats, with dequantized rows; the last form of floats
 	limbForm                 // few rows, as whole numbers, with the codes themselves
 	groupForm                // few rows with the codes, to the same results as tiles
 	tileForm                 // as whole numbers, with tiles of codes
 )
 
 // maxLimbRows is the largest number of rows of x that are multiplied as whole
-// numbers with the codes themselves. For more, products of dequantized panels are
-// faster, and tiles for even fewer (see simd.LeastTileRows).
+// numbers with the codes themselves, or with dequantized rows. For more, products of
+// dequantized panels are faster, and tiles for even fewer (see simd.LeastTileRows).
 const maxLimbRows = 8
 
 func (a *packed) form(rows int) rowForm {
@@ -99,21 +100,24 @@ func (a *packed) form(rows int) rowForm {
 		return groupForm
 	case a.tiled():
 		return tileForm
-	case a.integers() && rows <= maxLimbRows:
+	case rows > maxLimbRows:
+		return floatForm
+	case a.integers():
 		return limbForm
 	}
-	return floatForm
+	return dotForm
 }
 
-// withCodes reports whether that many rows are multiplied with the codes themselves.
-func (a *packed) withCodes(rows int) bool {
+// withRows reports whether that many rows are multiplied with single rows of the matrix, not with
+// panels or tiles of them.
+func (a *packed) withRows(rows int) bool {
 	form := a.form(rows)
-	return form == limbForm || form == groupForm
+	return form != floatForm && form != tileForm
 }
 
 // SameBits reports whether the products of a row of x are the same to the bit with any
 // number of rows.
-func (m *QuantizedRows) SameBits() bool { return m.tiled() || !m.integers() }
+func (m *QuantizedRows) SameBits() bool { return m.tiled() }
 
 // integers reports whether the codes, or bytes that represent them, can be
 // multiplied as whole numbers.
@@ -157,7 +161,7 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 	case tileForm:
 		p.tiles.Reset(rows, p.k, p.groupSize)
 	}
-	if p.keepsFloats = p.form == floatForm || m.keepsFloats(); p.keepsFloats {
+	if p.keepsFloats = p.form <= dotForm || m.keepsFloats(); p.keepsFloats {
 		p.floats = grown(p.floats, rows*p.k)
 	}
 }
@@ -230,6 +234,8 @@ func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, fir
 		m.multiplyCodes(out, ld, p, first, end, lo, hi)
 	case tileForm:
 		m.multiplyTiles(out, ld, p, first, end, lo, hi)
+	case dotForm:
+		m.multiplyDots(out, ld, p.floats[first*p.k:], end-first, lo, hi)
 	default:
 		m.multiplyPanels(out, ld, p.floats[first*p.k:], end-first, lo, hi)
 	}

@@ -43,6 +43,19 @@ func (m *QuantizedRows) multiplyPanels(out []float32, ld int, x []float32, rows,
 	}
 }
 
+// multiplyDots multiplies few rows of floats with rows of w that are dequantized for them.
+func (m *QuantizedRows) multiplyDots(out []float32, ld int, x []float32, rows, lo, hi int) {
+	const some = 4 // whose floats stay in the nearest cache
+	scratch := borrow(some * (m.cols + 2*m.groups))
+	defer scratch.release()
+	for j := lo; j < hi; j += some {
+		n := min(some, hi-j)
+		prefetchMatrix(m.w, j+n, min(some, m.N()-j-n))
+		m.dequantizeTile(scratch.f, j, n, 0, m.cols)
+		simd.Dots(out[j-lo:], ld, x, m.cols, rows, scratch.f, m.cols, n, m.cols, false)
+	}
+}
+
 // addPanel sets or increases nn columns of some rows of out by products with a
 // panel.
 func (m *QuantizedRows) addPanel(out []float32, ld int, x []float32, rows int, panel []float32, nn, kn int, add bool, part []float32) {

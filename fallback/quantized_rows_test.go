@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,14 +77,31 @@ func TestHalfScales(t *testing.T) {
 					require.EqualValues(t, done-1, largest)
 				}
 				for i := range done {
-					if form == simd.E8M0 && i == 255 {
-						require.True(t, math.IsInf(float64(scales[i]), 1) && math.IsInf(float64(biases[i]), -1))
-						continue
-					}
 					half, six := values[i]/2, -6*values[i]
 					require.True(t, scales[i] == half || half != half && scales[i] != scales[i], "%v: %d: %v, %v", level, i, scales[i], half)
 					require.True(t, biases[i] == six || six != six && biases[i] != biases[i], "%v: %d: %v, %v", level, i, biases[i], six)
 				}
+			}
+		}
+	}
+}
+
+// Every number of 8 bits is decoded as the tables say, with every scale.
+func TestDecodeE4M3(t *testing.T) {
+	codes := make([]uint8, 256)
+	for i := range codes {
+		codes[i] = uint8(i)
+	}
+	for _, level := range simd.Levels() {
+		defer simd.Use(simd.Use(level))
+		for scale, power := range e8m0Values {
+			got := make([]float32, 256)
+			if !simd.DecodeE4M3(got, codes, slices.Repeat([]uint8{uint8(scale)}, 8)) {
+				continue
+			}
+			for i, v := range got {
+				want := power * e4m3Values[i]
+				require.True(t, v == want && math.Signbit(float64(v)) == math.Signbit(float64(want)) || v != v && want != want, "%v: %d·2^%d: %v, %v", level, i, scale-127, v, want)
 			}
 		}
 	}

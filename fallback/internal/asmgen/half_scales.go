@@ -9,7 +9,7 @@ import (
 // halfScalesFamily writes what makes the factors of 4-bit floats from scales that are bytes.
 func halfScalesFamily() {
 	v := avx512
-	halfScales("E8M0", "255 gives infinities.", func() func(x reg.VecVirtual) {
+	halfScales("E8M0", "", func() func(x reg.VecVirtual) {
 		least := v.constant(0x00400000)
 		return func(x reg.VecVirtual) {
 			zero := K()
@@ -18,7 +18,7 @@ func halfScalesFamily() {
 			VMOVDQA32(least, zero, x) // 2^-127 is subnormal
 		}
 	})
-	halfScales("E4M3", "127 and 255 give NaNs.", func() func(x reg.VecVirtual) {
+	halfScales("E4M3", " 127 and 255 give NaNs.", func() func(x reg.VecVirtual) {
 		rest, normal, small := v.constant(0x7f), v.constant(8), v.constant(0x3b000000) // 2^-9
 		bias, sign, nan := v.constant(120<<23), v.constant(0x80000000), v.constant(0x7fc00000)
 		return func(x reg.VecVirtual) {
@@ -41,7 +41,7 @@ func halfScalesFamily() {
 
 // halfScales writes one of them; convert makes numbers of 16 bytes, each in a lane.
 func halfScales(name, doc string, constants func() (convert func(x reg.VecVirtual))) {
-	text("sets scales to halves of the numbers that 16 times count bytes are, and biases to them times -6, and returns the largest byte. "+doc, "half%sAVX512", name)(
+	text("sets scales to halves of the numbers that 16 times count bytes are, and biases to them times -6, and returns the largest byte."+doc, "half%sAVX512", name)(
 		"(scales, biases *float32, codes *byte, count int) uint32")
 	scales, biases, codes, count := arg("scales"), arg("biases"), arg("codes"), arg("count")
 	v := avx512

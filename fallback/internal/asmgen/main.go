@@ -96,6 +96,7 @@ func kernels() {
 		}
 		dequantize(v)
 		decodeHeads(v)
+		decodeE4M3(v)
 	}
 	conversions()
 	exponentials()

@@ -14,7 +14,7 @@ func groupLimbsNaturalAVX512(out *byte, x *float32, factors *float32, groups int
 //go:noescape
 func groupLimbsHalvesAVX512(out *byte, x *float32, factors *float32, groups int, pairs int) uint32
 
-// halfE8M0AVX512 sets scales to halves of the numbers that 16 times count bytes are, and biases to them times -6, and returns the largest byte. 255 gives infinities.
+// halfE8M0AVX512 sets scales to halves of the numbers that 16 times count bytes are, and biases to them times -6, and returns the largest byte.
 //
 //go:noescape
 func halfE8M0AVX512(scales *float32, biases *float32, codes *byte, count int) uint32

@@ -79,6 +79,11 @@ func dequantizeAVX2(dst *float32, codes *byte, scales *float32, biases *float32,
 //go:noescape
 func decodeHeadsAVX2(dst *float32, src *byte, stride int, heads int, groups int, zero int)
 
+// decodeE4M3AVX2 sets dst to E4M3 numbers times 2^(scale-127), in groups of 32.
+//
+//go:noescape
+func decodeE4M3AVX2(dst *float32, codes *byte, scales *byte, groups int)
+
 // dots4x4AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //
 //go:noescape
@@ -168,6 +173,11 @@ func dequantizeAVX512(dst *float32, codes *byte, scales *float32, biases *float3
 //
 //go:noescape
 func decodeHeadsAVX512(dst *float32, src *byte, stride int, heads int, groups int, zero int)
+
+// decodeE4M3AVX512 sets dst to E4M3 numbers times 2^(scale-127), in groups of 32.
+//
+//go:noescape
+func decodeE4M3AVX512(dst *float32, codes *byte, scales *byte, groups int)
 
 // fromBF16AVX2 widens bfloat16 numbers; n is a multiple of 8.
 //

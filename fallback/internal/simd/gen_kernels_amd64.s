@@ -1004,6 +1004,75 @@ group:
 	VZEROUPPER
 	RET
 
+// func decodeE4M3AVX2(dst *float32, codes *byte, scales *byte, groups int)
+// Requires: AVX, AVX2, CMOV, F16C
+TEXT ·decodeE4M3AVX2(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         codes+8(FP), CX
+	MOVQ         scales+16(FP), DX
+	MOVQ         groups+24(FP), BX
+	MOVL         $0x3f803f80, SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x80008000, SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x7e007e00, SI
+	VMOVD        SI, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x43800000, SI
+	VMOVD        SI, X3
+	VPBROADCASTD X3, Y3
+	MOVL         $0x00400000, DI
+
+group:
+	MOVBLZX      (DX), SI
+	SHLL         $0x17, SI
+	CMOVLEQ      DI, SI
+	VMOVD        SI, X4
+	VBROADCASTSS X4, Y4
+	VPMOVZXBW    (CX), Y5
+	VPSLLW       $0x08, Y5, Y6
+	VPSLLW       $0x07, Y5, Y5
+	VPAND        Y0, Y5, Y5
+	VPAND        Y1, Y6, Y6
+	VPCMPEQW     Y0, Y5, Y7
+	VPBLENDVB    Y7, Y2, Y5, Y5
+	VPOR         Y6, Y5, Y5
+	VEXTRACTI128 $0x01, Y5, X6
+	VCVTPH2PS    X5, Y5
+	VCVTPH2PS    X6, Y6
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      Y5, (AX)
+	VMULPS       Y3, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMOVUPS      Y6, 32(AX)
+	VPMOVZXBW    16(CX), Y5
+	VPSLLW       $0x08, Y5, Y6
+	VPSLLW       $0x07, Y5, Y5
+	VPAND        Y0, Y5, Y5
+	VPAND        Y1, Y6, Y6
+	VPCMPEQW     Y0, Y5, Y7
+	VPBLENDVB    Y7, Y2, Y5, Y5
+	VPOR         Y6, Y5, Y5
+	VEXTRACTI128 $0x01, Y5, X6
+	VCVTPH2PS    X5, Y5
+	VCVTPH2PS    X6, Y6
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      Y5, 64(AX)
+	VMULPS       Y3, Y6, Y6
+	VMULPS       Y4, Y6, Y6
+	VMOVUPS      Y6, 96(AX)
+	INCQ         DX
+	ADDQ         $0x20, CX
+	ADDQ         $0x00000080, AX
+	DECQ         BX
+	JNZ          group
+	VZEROUPPER
+	RET
+
 // func dots4x4AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int)
 // Requires: AVX, AVX512F, AVX512VL, BMI2
 TEXT ·dots4x4AVX512(SB), NOSPLIT, $0-64
@@ -2434,6 +2503,58 @@ group:
 	ADDQ         DX, CX
 	DECQ         BX
 	JNZ          head
+	VZEROUPPER
+	RET
+
+// func decodeE4M3AVX512(dst *float32, codes *byte, scales *byte, groups int)
+// Requires: AVX, AVX512BW, AVX512F, CMOV
+TEXT ·decodeE4M3AVX512(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), AX
+	MOVQ         codes+8(FP), CX
+	MOVQ         scales+16(FP), DX
+	MOVQ         groups+24(FP), BX
+	MOVL         $0x3f803f80, SI
+	VMOVD        SI, X0
+	VPBROADCASTD X0, Z0
+	MOVL         $0x80008000, SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Z1
+	MOVL         $0x7e007e00, SI
+	VMOVD        SI, X2
+	VPBROADCASTD X2, Z2
+	MOVL         $0x43800000, SI
+	VMOVD        SI, X3
+	VPBROADCASTD X3, Z3
+	MOVL         $0x00400000, DI
+
+group:
+	MOVBLZX       (DX), SI
+	SHLL          $0x17, SI
+	CMOVLEQ       DI, SI
+	VMOVD         SI, X4
+	VBROADCASTSS  X4, Z4
+	VPMOVZXBW     (CX), Z5
+	VPSLLW        $0x08, Z5, Z6
+	VPSLLW        $0x07, Z5, Z5
+	VPANDD        Z0, Z5, Z5
+	VPANDD        Z1, Z6, Z6
+	VPCMPEQW      Z0, Z5, K1
+	VMOVDQU16     Z2, K1, Z5
+	VPORD         Z6, Z5, Z5
+	VEXTRACTI64X4 $0x01, Z5, Y6
+	VCVTPH2PS     Y5, Z5
+	VCVTPH2PS     Y6, Z6
+	VMULPS        Z3, Z5, Z5
+	VMULPS        Z4, Z5, Z5
+	VMOVUPS       Z5, (AX)
+	VMULPS        Z3, Z6, Z6
+	VMULPS        Z4, Z6, Z6
+	VMOVUPS       Z6, 64(AX)
+	INCQ          DX
+	ADDQ          $0x20, CX
+	ADDQ          $0x00000080, AX
+	DECQ          BX
+	JNZ           group
 	VZEROUPPER
 	RET
 
