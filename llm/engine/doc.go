@@ -24,8 +24,8 @@
 // all of its requests, which continue where they were once it is replaced.
 //
 // A request has the same tokens whatever else runs, however its prompt is divided or shared,
-// where the products of a row do not depend on other rows: with affine weights on CPUs with
-// AVX-512 VNNI, and, with mxfp4 as well, in steps of up to 64 rows (see Config.ChunkTokens) on
+// where the products of a row do not depend on other rows: with affine and mxfp4 weights, on
+// CPUs with AVX-512 VNNI, and in steps of up to 64 rows (see Config.ChunkTokens) on
 // GPUs with fast dot products of bytes, unless the device was opened with
 // [kompute.WithoutBatchInvariance]. Otherwise the last bits of logits depend on how many rows
 // are in a step, and with them, now and then, a token.
