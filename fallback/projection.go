@@ -71,8 +71,8 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 	o := &opdef.Projection
 	x := &a[o.X.Index]
-	if x.Size() == 0 || x.Size() > maxLimbRows*x.Dim(-1) {
-		c.fail("x of shape %v has no rows, or more than %d", x.Shape, maxLimbRows)
+	if x.Size() == 0 || x.Size() > maxFewRows*x.Dim(-1) {
+		c.fail("x of shape %v has no rows, or more than %d", x.Shape, maxFewRows)
 		return
 	}
 	rows := x.Size() / x.Dim(-1)

@@ -12,8 +12,8 @@ import (
 // x·wᵀ, for callers that divide the work between their own threads:
 //
 //	var p PreparedRows
-//	m.Reset(&p, rows)        // once, sizes memory
-//	p.Set(i, row)            // each row of x, K float32 numbers
+//	m.Reset(&p, rows)        // before the rows of every x, sizes memory
+//	p.Set(i, row)            // each row of x once, K float32 numbers
 //	m.Multiply(out, ld, &p, lo, hi)
 //
 // None of these starts a goroutine. Set may run concurrently for different rows
@@ -67,15 +67,12 @@ type PreparedRows struct {
 	stride    int       // of limbs in bytes, or of groups in floats
 
 	keepsFloats bool
-	mu          sync.Mutex
-	endless     []endlessRow
-}
 
-// endlessRow is a row with infinities or NaNs, or whose sums are, where whole numbers
-// cannot represent it. Its products are those of floats.
-type endlessRow struct {
-	row int
-	x   []float32
+	// Rows with infinities or NaNs, or whose sums of a group overflow, and their floats: whole
+	// numbers cannot represent them.
+	mu       sync.Mutex
+	endless  []int
+	endlessX []float32
 }
 
 // rowForm is how rows of x are multiplied.
@@ -83,24 +80,25 @@ type rowForm int
 
 const (
 	floatForm rowForm = iota // as floats, with dequantized panels
-	dotForm                  // few rows, as floats, with dequantized rows; the last form of floats
+	dotForm                  // few rows, as floats, with dequantized rows
 	limbForm                 // few rows, as whole numbers, with the codes themselves
 	groupForm                // few rows with the codes, to the same results as tiles
 	tileForm                 // as whole numbers, with tiles of codes
 )
 
-// maxLimbRows is the largest number of rows of x that are multiplied as whole
-// numbers with the codes themselves, or with dequantized rows. For more, products of
-// dequantized panels are faster, and tiles for even fewer (see simd.LeastTileRows).
-const maxLimbRows = 8
+// maxFewRows is the largest number of rows of x that are multiplied with single rows of a matrix.
+// For more, products of dequantized panels are faster. Tiles are faster for even fewer (see
+// simd.LeastTileRows).
+const maxFewRows = 8
 
+// form returns how that many rows of x are multiplied.
 func (a *packed) form(rows int) rowForm {
 	switch {
 	case a.tiled() && rows < simd.LeastTileRows():
 		return groupForm
 	case a.tiled():
 		return tileForm
-	case rows > maxLimbRows:
+	case rows > maxFewRows:
 		return floatForm
 	case a.integers():
 		return limbForm
@@ -129,7 +127,7 @@ func (a *packed) keepsFloats() bool { return a.Mode == opdef.ModeMXFP4 }
 
 // order returns the order in which rows of x match the codes.
 func (a *packed) order() simd.Order {
-	if a.Mode == opdef.ModeAffine && a.Bits == 4 || a.Mode == opdef.ModeMXFP4 && a.tiled() {
+	if a.Mode == opdef.ModeAffine && a.Bits == 4 || a.Mode == opdef.ModeMXFP4 && a.tiled() && a.cols%simd.Halves.Elements() == 0 {
 		return simd.Halves
 	}
 	return simd.Natural
@@ -148,7 +146,7 @@ var e2m1Codes = func() (table simd.Table) {
 // Reset prepares p for that many rows of x.
 func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), m.GroupSize, m.form(rows)
-	p.endless = p.endless[:0]
+	p.endless, p.endlessX = p.endless[:0], p.endlessX[:0]
 	switch p.form {
 	case limbForm:
 		p.stride = simd.LimbSpace(p.k, p.order)
@@ -161,7 +159,7 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 	case tileForm:
 		p.tiles.Reset(rows, p.k, p.groupSize)
 	}
-	if p.keepsFloats = p.form <= dotForm || m.keepsFloats(); p.keepsFloats {
+	if p.keepsFloats = p.form == floatForm || p.form == dotForm || m.keepsFloats(); p.keepsFloats {
 		p.floats = grown(p.floats, rows*p.k)
 	}
 }
@@ -206,7 +204,7 @@ func (p *PreparedRows) Set(i int, x []float32) {
 	if !finite {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.endless = append(p.endless, endlessRow{i, append([]float32(nil), x...)})
+		p.endless, p.endlessX = append(p.endless, i), append(p.endlessX, x[:p.k]...)
 	}
 }
 
@@ -239,9 +237,29 @@ func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, fir
 	default:
 		m.multiplyPanels(out, ld, p.floats[first*p.k:], end-first, lo, hi)
 	}
-	for _, e := range p.endless {
-		if e.row >= first && e.row < end {
-			m.multiplyPanels(out[(e.row-first)*ld:], ld, e.x, 1, lo, hi)
+	m.multiplyEndless(out, ld, p, first, end, lo, hi)
+}
+
+// multiplyEndless sets the products of those rows of x that are no whole numbers.
+func (m *QuantizedRows) multiplyEndless(out []float32, ld int, p *PreparedRows, first, end, lo, hi int) {
+	var all []int // places in p.endless
+	for i, row := range p.endless {
+		if row >= first && row < end {
+			all = append(all, i)
 		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	n := hi - lo
+	scratch := borrow(len(all) * (p.k + n))
+	defer scratch.release()
+	x, products := scratch.f[:len(all)*p.k], scratch.f[len(all)*p.k:]
+	for j, i := range all {
+		copy(x[j*p.k:(j+1)*p.k], p.endlessX[i*p.k:])
+	}
+	m.multiplyPanels(products, n, x, len(all), lo, hi)
+	for j, i := range all {
+		copy(out[(p.endless[i]-first)*ld:], products[j*n:(j+1)*n])
 	}
 }

@@ -50,7 +50,7 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 // mustUnpack reports whether codes must become bytes before they are multiplied.
 func (m *QuantizedRows) mustUnpack() bool { return m.order() == simd.Natural && m.Bits != 8 }
 
-// block returns rows of the matrix as CodeDots takes them. space holds scales and
+// block returns rows of the matrix as CodeDots and GroupDots take them. space holds scales and
 // biases, and unpacked the codes, if these must be converted to bytes first. It
 // also returns rows whose factors are too large for this.
 func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte) (c simd.Codes, large []int) {
@@ -110,35 +110,38 @@ func (m *QuantizedRows) multiplyLarge(out []float32, ld int, p *PreparedRows, fr
 // halfScales sets the factors that belong to e2m1Codes. It returns the rows in
 // which one of them, or a product with one, might exceed float32.
 func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (large []int) {
-	values, form := &e8m0Values, simd.E8M0
-	if m.Mode == opdef.ModeNVFP4 {
-		values, form = &e4m3Values, simd.E4M3
+	all, row, step := storage[uint8](m.scales), m.scales.Strides[0], m.scales.Strides[1]
+	at, n := m.scales.Offset+first*row, m.groups
+	if step == 1 && row == n && !m.isLarge(m.halfFactors(scales, biases, all[at:at+rows*n])) {
+		return nil
 	}
-	isLarge := func(code uint8) bool { return form == simd.E8M0 && code >= 127+64 }
-	all, step := storage[uint8](m.scales), m.scales.Strides[1]
-	if n := rows * m.groups; step == 1 && m.scales.Strides[0] == m.groups { // one after the other
-		at := m.scales.Offset + first*m.groups
-		if done, most := simd.HalfScales(scales, biases, all[at:at+n], form); done == n && !isLarge(most) {
-			return nil
-		}
-	}
+	buf := make([]uint8, n)
 	for i := range rows {
-		at := m.scales.Offset + (first+i)*m.scales.Strides[0]
-		scales, biases := scales[i*m.groups:(i+1)*m.groups], biases[i*m.groups:(i+1)*m.groups]
-		done, most := 0, uint8(0)
-		if step == 1 {
-			done, most = simd.HalfScales(scales, biases, all[at:at+m.groups], form)
-		}
-		for g := done; g < m.groups; g++ {
-			code := all[at+g*step]
-			scales[g], biases[g] = values[code]/2, -6*values[code]
-			most = max(most, code)
-		}
-		if isLarge(most) {
+		codes := view(all, at+i*row, step, n, buf)
+		if m.isLarge(m.halfFactors(scales[i*n:], biases[i*n:], codes)) {
 			large = append(large, first+i)
 		}
 	}
 	return large
+}
+
+// isLarge reports whether a scale is 2^64 or more.
+func (m *QuantizedRows) isLarge(code uint8) bool {
+	return m.Mode == opdef.ModeMXFP4 && code >= 127+64
+}
+
+// halfFactors sets the factors for scales that follow one another, and returns the largest code.
+func (m *QuantizedRows) halfFactors(scales, biases []float32, codes []uint8) (largest uint8) {
+	values, form := &e8m0Values, simd.E8M0
+	if m.Mode == opdef.ModeNVFP4 {
+		values, form = &e4m3Values, simd.E4M3
+	}
+	done, largest := simd.HalfScales(scales, biases, codes, form)
+	for i, code := range codes[done:] {
+		scales[done+i], biases[done+i] = values[code]/2, -6*values[code]
+		largest = max(largest, code)
+	}
+	return largest
 }
 
 // codeRows returns the packed codes of rows, and the bytes between rows.

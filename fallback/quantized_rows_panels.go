@@ -45,7 +45,7 @@ func (m *QuantizedRows) multiplyPanels(out []float32, ld int, x []float32, rows,
 
 // multiplyDots multiplies few rows of floats with rows of w that are dequantized for them.
 func (m *QuantizedRows) multiplyDots(out []float32, ld int, x []float32, rows, lo, hi int) {
-	const some = 4 // whose floats stay in the nearest cache
+	const some = 4 // whose floats stay in a near cache
 	scratch := borrow(some * (m.cols + 2*m.groups))
 	defer scratch.release()
 	for j := lo; j < hi; j += some {

@@ -54,7 +54,7 @@ func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
 }
 
 // logprobDelta is how far log-probabilities of the same request may differ: not at all where
-// products of a row have the same bits for any number of rows.
+// products of a row have the same bits for any number of rows. The small model has affine codes.
 func logprobDelta(d demo) float64 {
 	d.Helper()
 	if d.model.Device().Backend() != "cpu" {

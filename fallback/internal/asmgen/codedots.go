@@ -41,18 +41,24 @@ const prefetchAhead = 4096
 
 func (d *codeDots) parts() int { return 16 / d.isa.lanes }
 
-// codeDotsFamily writes every form.
+// codeDotsFamily writes every form. With AVX-512 VNNI, only nvfp4's scales of 16 codes take them:
+// others have groups, and so simd.GroupDots.
 func codeDotsFamily() {
 	for _, form := range []struct {
-		isa  isa
-		dot  dotForm
-		rows int
-	}{{isa{"VNNI512", 16}, dotVNNI, 4}, {isa{"AVXVNNI", 8}, dotVNNI, 2}, {isa{"AVX2", 8}, dotAVX2, 2}} {
+		isa             isa
+		dot             dotForm
+		rows            int
+		halves, natural []int // how many lanes share a scale
+	}{
+		{isa{"VNNI512", 16}, dotVNNI, 4, nil, []int{4}},
+		{isa{"AVXVNNI", 8}, dotVNNI, 2, []int{4, 8, 16}, []int{4, 8, 16, 32}},
+		{isa{"AVX2", 8}, dotAVX2, 2, []int{4, 8, 16}, []int{4, 8, 16, 32}},
+	} {
 		for _, rows := range []int{form.rows, 1} {
-			for _, lanes := range []int{4, 8, 16} {
+			for _, lanes := range form.halves {
 				(&codeDots{isa: form.isa, dot: form.dot, halves: true, groupLanes: lanes, rows: rows}).emit()
 			}
-			for _, lanes := range []int{4, 8, 16, 32} {
+			for _, lanes := range form.natural {
 				(&codeDots{isa: form.isa, dot: form.dot, groupLanes: lanes, rows: rows}).emit()
 			}
 		}

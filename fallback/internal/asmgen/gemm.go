@@ -138,11 +138,12 @@ func transposePanel512() {
 	MOVQ(I64(-1), ones)
 	BZHIQ(k, ones, ones)
 	KMOVW(ones.As32(), mask)
-	for column, out := range fourColumns(func(row int, to reg.VecVirtual) { VMOVUPS_Z(src(row, 0), mask, to) }, func(row, block int, to reg.VecVirtual) {
+	rest := fourColumns(func(row int, to reg.VecVirtual) { VMOVUPS_Z(src(row, 0), mask, to) }, func(row, block int, to reg.VecVirtual) {
 		x := XMM()
 		VMOVUPS_Z(src(row, 0), mask, x)
 		VINSERTF32X4(U8(uint8(block)), x, to, to)
-	}) {
+	})
+	for column, out := range rest[:3] {
 		VMOVUPS(out, Mem{Base: dst, Disp: column * 128})
 		DECQ(k)
 		JZ(LabelRef("done"))

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Codes are rows of affine-quantized numbers in the form that CodeDots takes:
+// Codes are rows of affine-quantized numbers in the form that CodeDots and GroupDots take:
 // scale·code + bias, with the codes as they are in memory.
 type Codes struct {
 	// Data holds the rows, Stride bytes apart: for Halves two codes to a byte, the
@@ -58,23 +58,33 @@ func CodeDots(out []float32, w *Codes, x *Limbs, rows int) {
 // padded multiplies copies of a few rows, padded to whole blocks.
 func (c *Codes) padded(out []float32, x *Limbs, rows int) {
 	const some = 4
-	k := x.Order.Blocks(x.K) * x.Order.Elements()
-	wide := Codes{Order: c.Order, GroupSize: c.GroupSize, Groups: k / c.GroupSize, Stride: c.bytes(k)}
-	wide.Data = make([]byte, some*wide.Stride)
-	wide.Scales, wide.Biases = make([]float32, some*wide.Groups), make([]float32, some*wide.Groups)
+	wide := c.wider(x.Order.Blocks(x.K)*x.Order.Elements(), some)
 	full := *x
-	full.K = k
+	full.K = wide.Groups * wide.GroupSize
 	for first := 0; first < rows; first += some {
 		count := min(some, rows-first)
-		for i := range count {
-			copy(wide.Data[i*wide.Stride:], c.Data[(first+i)*c.Stride:][:c.bytes(x.K)])
-			at := (first + i) * c.Groups
-			copy(wide.Scales[i*wide.Groups:], c.Scales[at:at+c.Groups])
-			copy(wide.Biases[i*wide.Groups:], c.Biases[at:at+c.Groups])
-		}
+		c.copyTo(&wide, first, count)
 		if !codeDotsVector(out[first:], &wide, &full, count) {
 			codeDotsGo(out[first:], &wide, &full, count)
 		}
+	}
+}
+
+// wider returns Codes for copies of that many rows, padded to k elements.
+func (c *Codes) wider(k, rows int) Codes {
+	w := Codes{Order: c.Order, GroupSize: c.GroupSize, Groups: k / c.GroupSize, Stride: c.bytes(k), Table: c.Table}
+	w.Data = make([]byte, rows*w.Stride)
+	w.Scales, w.Biases = make([]float32, rows*w.Groups+GroupSlack), make([]float32, rows*w.Groups+GroupSlack)
+	return w
+}
+
+// copyTo copies rows to wider ones.
+func (c *Codes) copyTo(wide *Codes, first, rows int) {
+	for i := range rows {
+		copy(wide.Data[i*wide.Stride:], c.Data[(first+i)*c.Stride:][:c.bytes(c.Groups*c.GroupSize)])
+		at := (first + i) * c.Groups
+		copy(wide.Scales[i*wide.Groups:], c.Scales[at:at+c.Groups])
+		copy(wide.Biases[i*wide.Groups:], c.Biases[at:at+c.Groups])
 	}
 }
 

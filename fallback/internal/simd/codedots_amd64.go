@@ -1,16 +1,10 @@
 package simd
 
 var (
-	codeDotsVNNI512Forms = codeDotsForms{
+	codeDotsVNNI512Forms = codeDotsForms{ // for the rest there is GroupDots
 		rows: 4,
-		some: [2][4]codeDotsFunc{
-			Natural: {codeDotsNatural4x4VNNI512, codeDotsNatural8x4VNNI512, codeDotsNatural16x4VNNI512, codeDotsNatural32x4VNNI512},
-			Halves:  {codeDotsHalves4x4VNNI512, codeDotsHalves8x4VNNI512, codeDotsHalves16x4VNNI512},
-		},
-		one: [2][4]codeDotsFunc{
-			Natural: {codeDotsNatural4x1VNNI512, codeDotsNatural8x1VNNI512, codeDotsNatural16x1VNNI512, codeDotsNatural32x1VNNI512},
-			Halves:  {codeDotsHalves4x1VNNI512, codeDotsHalves8x1VNNI512, codeDotsHalves16x1VNNI512},
-		},
+		some: [2][4]codeDotsFunc{Natural: {codeDotsNatural4x4VNNI512}},
+		one:  [2][4]codeDotsFunc{Natural: {codeDotsNatural4x1VNNI512}},
 	}
 
 	codeDotsAVXVNNIForms = codeDotsForms{

@@ -20,6 +20,9 @@ func codeDotsVector(out []float32, w *Codes, x *Limbs, rows int) bool {
 	for ; lanes > 4; lanes /= 2 {
 		column++
 	}
+	if forms.one[x.Order][column] == nil {
+		return false
+	}
 	some := rows - rows%forms.rows
 	codeDotsRows(forms.some[x.Order][column], out, w, x, 0, some, forms.rows)
 	codeDotsRows(forms.one[x.Order][column], out, w, x, some, rows-some, 1)

@@ -4,75 +4,15 @@
 
 package simd
 
-// codeDotsHalves4x4VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsHalves4x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsHalves8x4VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsHalves8x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsHalves16x4VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsHalves16x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
 // codeDotsNatural4x4VNNI512 sets out to the products of x with count blocks of quantized rows.
 //
 //go:noescape
 func codeDotsNatural4x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
 
-// codeDotsNatural8x4VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsNatural8x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsNatural16x4VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsNatural16x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsNatural32x4VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsNatural32x4VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsHalves4x1VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsHalves4x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsHalves8x1VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsHalves8x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsHalves16x1VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsHalves16x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
 // codeDotsNatural4x1VNNI512 sets out to the products of x with count blocks of quantized rows.
 //
 //go:noescape
 func codeDotsNatural4x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsNatural8x1VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsNatural8x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsNatural16x1VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsNatural16x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
-
-// codeDotsNatural32x1VNNI512 sets out to the products of x with count blocks of quantized rows.
-//
-//go:noescape
-func codeDotsNatural32x1VNNI512(out *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, count int, blocks int)
 
 // codeDotsHalves4x2AVXVNNI sets out to the products of x with count blocks of quantized rows.
 //

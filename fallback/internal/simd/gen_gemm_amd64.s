@@ -1488,9 +1488,6 @@ rest:
 	VMOVUPS      Z9, 256(AX)
 	DECQ         R10
 	JZ           done
-	VMOVUPS      Z10, 384(AX)
-	DECQ         R10
-	JZ           done
 
 done:
 	VZEROUPPER

@@ -84,34 +84,22 @@ const GroupSlack = 3
 // groupDots is GroupDots of one or two rows of x.
 func (c *Codes) groupDots(out []float32, ld int, x []GroupLimbs, rows int) {
 	const some = 4 // at a time
-	whole := 0
-	if k := x[0].k; k%groupBlock(c.Order, c.GroupSize) == 0 {
+	whole, k := 0, roundUp(x[0].k, groupBlock(c.Order, c.GroupSize))
+	if k == x[0].k {
 		whole = rows - rows%some
-		groupDots(out, ld, c, x, whole/some)
+		groupDotsVector(out, ld, c, x, whole/some)
 	}
-	for ; whole < rows; whole += some {
-		c.paddedGroups(out[whole:], ld, x, whole, min(some, rows-whole))
+	if whole == rows {
+		return
 	}
-}
-
-// paddedGroups multiplies copies of up to four rows, padded to whole blocks.
-func (c *Codes) paddedGroups(out []float32, ld int, x []GroupLimbs, first, rows int) {
-	const some = 4
-	from := x[0].k
-	k := roundUp(from, groupBlock(c.Order, c.GroupSize))
-	wide := Codes{Order: c.Order, GroupSize: c.GroupSize, Groups: k / c.GroupSize, Stride: c.bytes(k), Table: c.Table}
-	wide.Data = make([]byte, some*wide.Stride)
-	factors := make([]float32, 2*(some*wide.Groups+GroupSlack))
-	wide.Scales, wide.Biases = factors[:len(factors)/2], factors[len(factors)/2:]
-	for i := range rows {
-		copy(wide.Data[i*wide.Stride:], c.Data[(first+i)*c.Stride:][:c.bytes(from)])
-		at := (first + i) * c.Groups
-		copy(wide.Scales[i*wide.Groups:], c.Scales[at:at+c.Groups])
-		copy(wide.Biases[i*wide.Groups:], c.Biases[at:at+c.Groups])
-	}
+	wide := c.wider(k, some)
 	var sums [2 * some]float32
-	groupDots(sums[:], some, &wide, x, 1)
-	for i := range x {
-		copy(out[i*ld:i*ld+rows], sums[i*some:])
+	for ; whole < rows; whole += some {
+		count := min(some, rows-whole)
+		c.copyTo(&wide, whole, count)
+		groupDotsVector(sums[:], some, &wide, x, 1)
+		for i := range x {
+			copy(out[i*ld+whole:i*ld+whole+count], sums[i*some:])
+		}
 	}
 }

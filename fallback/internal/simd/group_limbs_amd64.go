@@ -23,20 +23,23 @@ var groupDotsForms = [2][2][3]groupDotsFunc{{
 	Halves:  {groupDotsHalves32x2VNNI512, groupDotsHalves64x2VNNI512, groupDotsHalves128x2VNNI512},
 }}
 
-// groupDots multiplies four times fours rows of whole blocks with one or two rows of x.
-func groupDots(out []float32, ld int, w *Codes, x []GroupLimbs, fours int) {
+// groupDotsVector multiplies four times fours rows of whole blocks with one or two rows of x.
+func groupDotsVector(out []float32, ld int, w *Codes, x []GroupLimbs, fours int) {
 	if fours == 0 {
 		return
 	}
 	one, two := &x[0], &x[len(x)-1]
 	rows, k := 4*fours, len(one.limbs)/3 // with what is padded
 	last := rows*w.Groups + GroupSlack - 1
-	_, _, _ = w.Data[(rows-1)*w.Stride+w.bytes(k)-1], w.Scales[last], w.Biases[last]
+	_, _, _ = w.Data[(rows-1)*w.Stride+w.bytes(k)-1], w.Scales[:last+1], w.Biases[:last+1]
 	out2 := out[(len(x)-1)*ld:]
 	_, _ = out[rows-1], out2[rows-1]
 	kernel := groupDotsForms[len(x)-1][w.Order][w.GroupSize/64]
 	var table *byte
 	if w.Table != nil {
+		if w.Order != Halves || w.GroupSize != 32 {
+			panic("simd: a table without groups of 32 in halves")
+		}
 		table = &w.Table[0]
 		kernel = [2]groupDotsFunc{groupDotsTable32x1VNNI512, groupDotsTable32x2VNNI512}[len(x)-1]
 	}

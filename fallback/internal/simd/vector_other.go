@@ -13,7 +13,7 @@ func (t *Tiles) split(int, int, []float32) uint32                            { r
 func expandTiles([]byte, []float32, int, int, int)                           {}
 func (t *Tiles) product([]float32, int, int, *TilePanels, []float32, []byte) {}
 func (l *GroupLimbs) split([]float32) uint32                                 { return 0 }
-func groupDots([]float32, int, *Codes, []GroupLimbs, int)                    {}
+func groupDotsVector([]float32, int, *Codes, []GroupLimbs, int)              {}
 
 // Prefetch does nothing here.
 func Prefetch([]byte) {}
