@@ -49,23 +49,44 @@ func (d *groupDots) emit(order string) {
 	left := GP64()
 
 	Label("rows")
-	MOVQ(slot("codes"), d.code)
-	MOVQ(d.code, d.ahead)
 	MOVQ(slot("scales"), at[0])
 	MOVQ(slot("biases"), at[1])
-	for i := range d.xs {
-		MOVQ(slot([]string{"x", "x2"}[i]), d.x[i])
-		MOVQ(slot([]string{"powers", "powers2"}[i]), d.powers[i])
-	}
 	MOVQ(slot("blocks"), left)
-	for _, r := range d.totals {
-		VMOVDQA32(d.zero.AsX(), r)
-	}
+	d.begin()
 	Label("groups")
 	for i := range at {
 		d.loadFactors(rows[i], d.factors[i])
 		ADDQ(U8(16), at[i])
 	}
+	d.fourGroups(left)
+	Label("store")
+	d.store()
+	bytes := GP64()
+	LEAQ(Mem{Base: stride, Index: stride, Scale: 1}, bytes)
+	ADDQ(bytes, bytes)
+	ADDQ(bytes, slot("codes"))
+	LEAQ(Mem{Base: groups, Index: triple, Scale: 1}, bytes)
+	ADDQ(bytes, slot("scales"))
+	ADDQ(bytes, slot("biases"))
+	DECQ(slot("fours"))
+	JNZ(LabelRef("rows"))
+	VZEROUPPER()
+	RET()
+}
+
+// begin begins four rows.
+func (d *groupDots) begin() {
+	MOVQ(slot("codes"), d.code)
+	MOVQ(d.code, d.ahead)
+	for i := range d.xs {
+		MOVQ(slot([]string{"x", "x2"}[i]), d.x[i])
+		MOVQ(slot([]string{"powers", "powers2"}[i]), d.powers[i])
+		VMOVDQA32(d.zero.AsX(), d.totals[i])
+	}
+}
+
+// fourGroups adds up to four groups; left counts blocks.
+func (d *groupDots) fourGroups(left reg.GPVirtual) {
 	for block := range 4 / d.groups {
 		for i, sums := range d.block() {
 			for g, n := range d.floats(sums) {
@@ -80,24 +101,17 @@ func (d *groupDots) emit(order string) {
 			JNZ(LabelRef("groups"))
 		}
 	}
-	Label("store")
-	bytes := GP64()
+}
+
+// store writes four results for each row of x.
+func (d *groupDots) store() {
+	at := GP64()
 	for i, r := range d.totals {
 		out := slot([]string{"out", "out2"}[i])
-		MOVQ(out, bytes)
-		VMOVUPS(r, Mem{Base: bytes})
+		MOVQ(out, at)
+		VMOVUPS(r, Mem{Base: at})
 		ADDQ(U8(16), out)
 	}
-	LEAQ(Mem{Base: stride, Index: stride, Scale: 1}, bytes)
-	ADDQ(bytes, bytes)
-	ADDQ(bytes, slot("codes"))
-	LEAQ(Mem{Base: groups, Index: triple, Scale: 1}, bytes)
-	ADDQ(bytes, slot("scales"))
-	ADDQ(bytes, slot("biases"))
-	DECQ(slot("fours"))
-	JNZ(LabelRef("rows"))
-	VZEROUPPER()
-	RET()
 }
 
 func (d *groupDots) constants() {

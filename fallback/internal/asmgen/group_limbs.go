@@ -27,11 +27,11 @@ const partBytes = 3 * 64
 
 // groupLimbs writes what makes limbs of groups of floats.
 type groupLimbs struct {
-	halves   bool
-	x, out   reg.GPVirtual
-	evenOdd  reg.VecVirtual
-	digits   reg.VecVirtual
-	down, up reg.VecVirtual
+	halves                               bool
+	x, out                               reg.GPVirtual
+	absolute, smallest, upFrom, downFrom reg.VecVirtual
+	digits, evenOdd                      reg.VecVirtual
+	largest, up, down                    reg.VecVirtual
 }
 
 func (l *groupLimbs) emit(order string) {
@@ -39,47 +39,17 @@ func (l *groupLimbs) emit(order string) {
 		"(out *byte, x *float32, factors *float32, groups int, pairs int) uint32")
 	l.out, l.x = arg("out"), arg("x")
 	factors, groups, pairs := arg("factors"), arg("groups"), arg("pairs")
-	v := avx512
-	absolute, smallest, upFrom, downFrom := v.constant(0x7fffffff), v.constant(22), v.constant(275), v.constant(21)
-	l.digits = v.constant(0x00808080)
-	largest, sum := ZMM(), ZMM()
-	v.zero(largest)
-	if l.halves {
-		l.evenOdd = YMM()
-		VMOVDQU(evenOddTable(), l.evenOdd)
-	}
+	l.constants()
 	whole := 2 // pairs of a part, or of a block of two parts
 	if l.halves {
 		whole = 4
 	}
-	room := GP64()
+	room, left, sum := GP64(), GP64(), ZMM()
 	MOVQ(U32(whole), room)
 
 	Label("group")
-	most, t := ZMM(), ZMM()
-	v.zero(most)
-	left, at := GP64(), GP64()
-	MOVQ(pairs, left)
-	MOVQ(l.x, at)
-	Label("most")
-	for i := range 2 {
-		VPANDD(Mem{Base: at, Disp: 64 * i}, absolute, t)
-		VPMAXUD(t, most, most)
-	}
-	ADDQ(U8(128), at)
-	DECQ(left)
-	JNZ(LabelRef("most"))
-	across(most, VPMAXUD)
-	VPBROADCASTD(most.AsX(), most)
-	VPMAXUD(most, largest, largest)
-	l.up, l.down = ZMM(), ZMM()
-	VPSRLD(U8(23), most, most)
-	VPMAXUD(smallest, most, most)
-	VPSUBD(most, upFrom, l.up)
-	VPSLLD(U8(23), l.up, l.up)
-	VPSUBD(downFrom, most, l.down)
-	VPSLLD(U8(23), l.down, l.down)
-	v.zero(sum)
+	l.power(pairs, left)
+	avx512.zero(sum)
 	MOVQ(pairs, left)
 	Label("pair")
 	l.pair(sum)
@@ -100,12 +70,48 @@ func (l *groupLimbs) emit(order string) {
 	DECQ(groups)
 	JNZ(LabelRef("group"))
 
-	across(largest, VPMAXUD)
+	across(l.largest, VPMAXUD)
 	result := GP32()
-	VMOVD(largest.AsX(), result)
+	VMOVD(l.largest.AsX(), result)
 	Store(result, ReturnIndex(0))
 	VZEROUPPER()
 	RET()
+}
+
+func (l *groupLimbs) constants() {
+	v := avx512
+	l.absolute, l.smallest, l.upFrom, l.downFrom = v.constant(0x7fffffff), v.constant(22), v.constant(275), v.constant(21)
+	l.digits, l.largest, l.up, l.down = v.constant(0x00808080), ZMM(), ZMM(), ZMM()
+	v.zero(l.largest)
+	if l.halves {
+		l.evenOdd = YMM()
+		VMOVDQU(evenOddTable(), l.evenOdd)
+	}
+}
+
+// power sets the power of two that brings a group to integers, and its inverse.
+func (l *groupLimbs) power(pairs, left reg.GPVirtual) {
+	most, t, at := ZMM(), ZMM(), GP64()
+	avx512.zero(most)
+	MOVQ(pairs, left)
+	MOVQ(l.x, at)
+	Label("most")
+	for i := range 2 {
+		VPANDD(Mem{Base: at, Disp: 64 * i}, l.absolute, t)
+		VPMAXUD(t, most, most)
+	}
+	ADDQ(U8(128), at)
+	DECQ(left)
+	JNZ(LabelRef("most"))
+	across(most, VPMAXUD)
+	VPBROADCASTD(most.AsX(), most)
+	VPMAXUD(most, l.largest, l.largest)
+	VPSRLD(U8(23), most, most)
+	VPMAXUD(l.smallest, most, most)
+	VPSUBD(most, l.upFrom, l.up)
+	VPSLLD(U8(23), l.up, l.up)
+	VPSUBD(l.downFrom, most, l.down)
+	VPSLLD(U8(23), l.down, l.down)
 }
 
 // toNext is how far it is from the end of a part, or of both parts of a block, to the next.

@@ -151,7 +151,7 @@ TEXT ·groupLimbsHalvesAVX512(SB), NOSPLIT, $0-44
 	VMOVD        DI, X7
 	VPBROADCASTD X7, Z7
 	VPXORD       Z1, Z1, Z1
-	VMOVDQU      bytesEvenOdd<>+0(SB), Y8
+	VMOVDQU      bytesEvenOdd<>+0(SB), Y10
 	MOVQ         $0x00000004, DI
 
 group:
@@ -160,68 +160,68 @@ group:
 	MOVQ   CX, R9
 
 most:
-	VPANDD        (R9), Z0, Z9
-	VPMAXUD       Z9, Z3, Z3
-	VPANDD        64(R9), Z0, Z9
-	VPMAXUD       Z9, Z3, Z3
+	VPANDD        (R9), Z0, Z8
+	VPMAXUD       Z8, Z3, Z3
+	VPANDD        64(R9), Z0, Z8
+	VPMAXUD       Z8, Z3, Z3
 	ADDQ          $0x80, R9
 	DECQ          R8
 	JNZ           most
-	VEXTRACTI64X4 $0x01, Z3, Y9
-	VPMAXUD       Y9, Y3, Y3
-	VEXTRACTI32X4 $0x01, Y3, X9
-	VPMAXUD       X9, X3, X3
-	VPSHUFD       $0x4e, X3, X9
-	VPMAXUD       X9, X3, X3
-	VPSHUFD       $0xb1, X3, X9
-	VPMAXUD       X9, X3, X3
+	VEXTRACTI64X4 $0x01, Z3, Y8
+	VPMAXUD       Y8, Y3, Y3
+	VEXTRACTI32X4 $0x01, Y3, X8
+	VPMAXUD       X8, X3, X3
+	VPSHUFD       $0x4e, X3, X8
+	VPMAXUD       X8, X3, X3
+	VPSHUFD       $0xb1, X3, X8
+	VPMAXUD       X8, X3, X3
 	VPBROADCASTD  X3, Z3
 	VPMAXUD       Z3, Z1, Z1
 	VPSRLD        $0x17, Z3, Z3
 	VPMAXUD       Z4, Z3, Z3
-	VPSUBD        Z3, Z5, Z9
+	VPSUBD        Z3, Z5, Z8
+	VPSLLD        $0x17, Z8, Z8
+	VPSUBD        Z6, Z3, Z9
 	VPSLLD        $0x17, Z9, Z9
-	VPSUBD        Z6, Z3, Z11
-	VPSLLD        $0x17, Z11, Z11
 	VPXORD        Z2, Z2, Z2
 	MOVQ          SI, R8
 
 pair:
-	VMULPS        (CX), Z9, Z12
+	VMULPS        (CX), Z8, Z11
+	VCVTPS2DQ     Z11, Z11
+	VPADDD        Z11, Z2, Z2
+	VPADDD        Z7, Z11, Z11
+	VPXORD        Z7, Z11, Z11
+	VMULPS        64(CX), Z8, Z12
 	VCVTPS2DQ     Z12, Z12
 	VPADDD        Z12, Z2, Z2
 	VPADDD        Z7, Z12, Z12
 	VPXORD        Z7, Z12, Z12
-	VMULPS        64(CX), Z9, Z13
-	VCVTPS2DQ     Z13, Z13
-	VPADDD        Z13, Z2, Z2
-	VPADDD        Z7, Z13, Z13
-	VPXORD        Z7, Z13, Z13
-	VPMOVDB       Z12, X10
+	VPMOVDB       Z11, X13
+	VPSRLD        $0x08, Z11, Z11
+	VPMOVDB       Z12, X14
 	VPSRLD        $0x08, Z12, Z12
-	VPMOVDB       Z13, X14
-	VPSRLD        $0x08, Z13, Z13
-	VINSERTI32X4  $0x01, X14, Y10, Y14
-	VPSHUFB       Y8, Y14, Y14
+	VINSERTI32X4  $0x01, X14, Y13, Y14
+	VPSHUFB       Y10, Y14, Y14
 	VPERMQ        $0xd8, Y14, Y14
 	VMOVDQU32     X14, 128(AX)
 	VEXTRACTI32X4 $0x01, Y14, 320(AX)
-	VPMOVDB       Z12, X10
+	VPMOVDB       Z11, X13
+	VPSRLD        $0x08, Z11, Z11
+	VPMOVDB       Z12, X14
 	VPSRLD        $0x08, Z12, Z12
-	VPMOVDB       Z13, X14
-	VPSRLD        $0x08, Z13, Z13
-	VINSERTI32X4  $0x01, X14, Y10, Y14
-	VPSHUFB       Y8, Y14, Y14
+	VINSERTI32X4  $0x01, X14, Y13, Y14
+	VPSHUFB       Y10, Y14, Y14
 	VPERMQ        $0xd8, Y14, Y14
 	VMOVDQU32     X14, 64(AX)
 	VEXTRACTI32X4 $0x01, Y14, 256(AX)
-	VPMOVDB       Z12, X10
-	VPMOVDB       Z13, X12
-	VINSERTI32X4  $0x01, X12, Y10, Y12
-	VPSHUFB       Y8, Y12, Y12
-	VPERMQ        $0xd8, Y12, Y12
-	VMOVDQU32     X12, (AX)
-	VEXTRACTI32X4 $0x01, Y12, 192(AX)
+	VPMOVDB       Z11, X13
+	VPMOVDB       Z12, X11
+	VINSERTI32X4  $0x01, X11, Y13, Y11
+	VPSHUFB       Y10, Y11, Y11
+	VPERMQ        $0xd8, Y11, Y11
+	VMOVDQU32     X11, (AX)
+	VEXTRACTI32X4 $0x01, Y11, 192(AX)
 	ADDQ          $0x00000080, CX
 	ADDQ          $0x10, AX
 	DECQ          DI
@@ -232,17 +232,17 @@ pair:
 inside:
 	DECQ          R8
 	JNZ           pair
-	VEXTRACTI64X4 $0x01, Z2, Y9
-	VPADDD        Y9, Y2, Y2
-	VEXTRACTI32X4 $0x01, Y2, X9
-	VPADDD        X9, X2, X2
-	VPSHUFD       $0x4e, X2, X9
-	VPADDD        X9, X2, X2
-	VPSHUFD       $0xb1, X2, X9
-	VPADDD        X9, X2, X2
+	VEXTRACTI64X4 $0x01, Z2, Y8
+	VPADDD        Y8, Y2, Y2
+	VEXTRACTI32X4 $0x01, Y2, X8
+	VPADDD        X8, X2, X2
+	VPSHUFD       $0x4e, X2, X8
+	VPADDD        X8, X2, X2
+	VPSHUFD       $0xb1, X2, X8
+	VPADDD        X8, X2, X2
 	VCVTDQ2PS     X2, X2
-	VMULSS        X11, X2, X2
-	VMOVSS        X11, (DX)
+	VMULSS        X9, X2, X2
+	VMOVSS        X9, (DX)
 	VMOVSS        X2, 4(DX)
 	ADDQ          $0x08, DX
 	DECQ          BX
@@ -440,13 +440,13 @@ TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R12
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
-	MOVQ      blocks+88(FP), R12
 	VMOVDQA32 X5, X0
 
 groups:
@@ -638,13 +638,13 @@ TEXT ·groupDotsHalves64x1VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R12
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
-	MOVQ      blocks+88(FP), R12
 	VMOVDQA32 X5, X0
 
 groups:
@@ -914,13 +914,13 @@ TEXT ·groupDotsHalves128x1VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R12
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
-	MOVQ      blocks+88(FP), R12
 	VMOVDQA32 X5, X0
 
 groups:
@@ -1382,13 +1382,13 @@ TEXT ·groupDotsTable32x1VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32       transposedColumns<>+0(SB), Z5
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R12
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
-	MOVQ      blocks+88(FP), R12
 	VMOVDQA32 X4, X0
 
 groups:
@@ -1561,13 +1561,13 @@ TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z3
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R12
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
-	MOVQ      blocks+88(FP), R12
 	VMOVDQA32 X2, X0
 
 groups:
@@ -1774,13 +1774,13 @@ TEXT ·groupDotsNatural64x1VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z3
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R12
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
-	MOVQ      blocks+88(FP), R12
 	VMOVDQA32 X2, X0
 
 groups:
@@ -2123,13 +2123,13 @@ TEXT ·groupDotsNatural128x1VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z3
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R12
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
-	MOVQ      blocks+88(FP), R12
 	VMOVDQA32 X2, X0
 
 groups:
@@ -2573,16 +2573,16 @@ TEXT ·groupDotsHalves32x2VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z7
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R14
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X6, X0
 	MOVQ      x2+64(FP), R12
 	MOVQ      powers2+80(FP), R13
-	MOVQ      blocks+88(FP), R14
-	VMOVDQA32 X6, X0
 	VMOVDQA32 X6, X1
 
 groups:
@@ -2835,16 +2835,16 @@ TEXT ·groupDotsHalves64x2VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z7
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R14
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X6, X0
 	MOVQ      x2+64(FP), R12
 	MOVQ      powers2+80(FP), R13
-	MOVQ      blocks+88(FP), R14
-	VMOVDQA32 X6, X0
 	VMOVDQA32 X6, X1
 
 groups:
@@ -3251,16 +3251,16 @@ TEXT ·groupDotsHalves128x2VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z7
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R14
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X6, X0
 	MOVQ      x2+64(FP), R12
 	MOVQ      powers2+80(FP), R13
-	MOVQ      blocks+88(FP), R14
-	VMOVDQA32 X6, X0
 	VMOVDQA32 X6, X1
 
 groups:
@@ -3977,16 +3977,16 @@ TEXT ·groupDotsTable32x2VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32       transposedColumns<>+0(SB), Z6
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R14
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X5, X0
 	MOVQ      x2+64(FP), R12
 	MOVQ      powers2+80(FP), R13
-	MOVQ      blocks+88(FP), R14
-	VMOVDQA32 X5, X0
 	VMOVDQA32 X5, X1
 
 groups:
@@ -4238,16 +4238,16 @@ TEXT ·groupDotsNatural32x2VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z4
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R14
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X3, X0
 	MOVQ      x2+64(FP), R12
 	MOVQ      powers2+80(FP), R13
-	MOVQ      blocks+88(FP), R14
-	VMOVDQA32 X3, X0
 	VMOVDQA32 X3, X1
 
 groups:
@@ -4573,16 +4573,16 @@ TEXT ·groupDotsNatural64x2VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z4
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R14
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X3, X0
 	MOVQ      x2+64(FP), R12
 	MOVQ      powers2+80(FP), R13
-	MOVQ      blocks+88(FP), R14
-	VMOVDQA32 X3, X0
 	VMOVDQA32 X3, X1
 
 groups:
@@ -5144,16 +5144,16 @@ TEXT ·groupDotsNatural128x2VNNI512(SB), NOSPLIT, $128-112
 	VMOVDQU32    transposedColumns<>+0(SB), Z4
 
 rows:
-	MOVQ      codes+16(FP), DI
-	MOVQ      DI, R8
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R14
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
 	MOVQ      x+56(FP), R10
 	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X3, X0
 	MOVQ      x2+64(FP), R12
 	MOVQ      powers2+80(FP), R13
-	MOVQ      blocks+88(FP), R14
-	VMOVDQA32 X3, X0
 	VMOVDQA32 X3, X1
 
 groups:
