@@ -22,7 +22,7 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 	scratch := borrow(2 * (limbBlock*m.groups + simd.GroupSlack))
 	defer scratch.release()
 	var unpacked []byte
-	if m.mustUnpack() {
+	if m.mustUnpack() && !m.takesPacked(p) {
 		bytes := borrow(limbBlock * m.cols / 4)
 		defer bytes.release()
 		unpacked = array.Bytes(bytes.f)
@@ -50,6 +50,11 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 // mustUnpack reports whether codes must become bytes before they are multiplied.
 func (m *QuantizedRows) mustUnpack() bool { return m.order() == simd.Natural && m.Bits != 8 }
 
+// takesPacked reports whether they need not, for these rows of x.
+func (m *QuantizedRows) takesPacked(p *PreparedRows) bool {
+	return p.form == groupForm && p.rows == 1 && m.Mode == opdef.ModeAffine && simd.TakesPacked()
+}
+
 // block returns rows of the matrix as CodeDots and GroupDots take them. space holds scales and
 // biases, and unpacked the codes, if these must be converted to bytes first. It
 // also returns rows whose factors are too large for this.
@@ -66,7 +71,9 @@ func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte)
 			c.Table = &e2m1Codes
 		}
 	}
-	if unpacked != nil {
+	if unpacked == nil && m.mustUnpack() {
+		c.Packed = m.Bits
+	} else if unpacked != nil {
 		m.unpack(unpacked, c.Data, c.Stride, rows)
 		c.Data, c.Stride = unpacked, m.cols
 	}

@@ -13,12 +13,15 @@ import (
 type groupDots struct {
 	halves bool // the parts of a block are the low and the high halves of its bytes
 	table  bool // which stand for numbers of a table
+	packed bool // or codes of any width, which have control as unpackCodes
 	parts  int
 	groups int // in a block
 	xs     int // rows of x
 
-	code, ahead        reg.GPVirtual
+	code, ahead, step  reg.GPVirtual
 	row                rowAt
+	bytes, shifts      reg.VecVirtual // of packed codes
+	present            reg.OpmaskVirtual
 	x, powers          []reg.GPVirtual
 	mask, weight, zero reg.VecVirtual
 	ones, times256     reg.VecVirtual   // of 16 bits
@@ -31,7 +34,7 @@ type groupDots struct {
 
 func (d *groupDots) emit(order string) {
 	text("sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.", "groupDots%s%dx%dVNNI512", order, 64*d.parts/d.groups, d.xs)(
-		"(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, table *byte)")
+		"(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, control *byte, step int)")
 	stride, groups := arg("stride"), scaled("groups")
 	triple := tripled(groups)
 	var at [2]reg.GPVirtual
@@ -114,6 +117,18 @@ func (d *groupDots) store() {
 	}
 }
 
+// packedConstants loads what takes 64 codes from step bytes; simd.unpackControl documents it.
+func (d *groupDots) packedConstants() {
+	d.bytes, d.shifts, d.mask, d.present, d.step = ZMM(), ZMM(), ZMM(), K(), arg("step")
+	control, ones := arg("control"), GP64()
+	VMOVDQU64(Mem{Base: control}, d.bytes)
+	VMOVDQU64(Mem{Base: control, Disp: 64}, d.shifts)
+	VPBROADCASTD(Mem{Base: control, Disp: 128}, d.mask)
+	MOVQ(I64(-1), ones)
+	BZHIQ(d.step, ones, ones)
+	KMOVQ(ones, d.present)
+}
+
 func (d *groupDots) constants() {
 	v := avx512
 	if d.halves {
@@ -121,7 +136,10 @@ func (d *groupDots) constants() {
 	}
 	if d.table {
 		d.numbers = ZMM()
-		VBROADCASTI32X4(Mem{Base: arg("table")}, d.numbers)
+		VBROADCASTI32X4(Mem{Base: arg("control")}, d.numbers)
+	}
+	if d.packed {
+		d.packedConstants()
 	}
 	d.weight, d.zero = v.constant(0x47800000), ZMM() // 65536
 	v.zero(d.zero)

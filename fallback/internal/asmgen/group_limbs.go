@@ -11,6 +11,7 @@ func groupsFamily() {
 	(&groupLimbs{}).emit("Natural")
 	(&groupLimbs{halves: true}).emit("Halves")
 	halfScalesFamily()
+	packedFamily()
 	for xs := 1; xs <= 2; xs++ {
 		for _, groups := range []int{4, 2, 1} {
 			(&groupDots{halves: true, parts: 2, groups: groups, xs: xs}).emit("Halves")
@@ -20,6 +21,13 @@ func groupsFamily() {
 		(&groupDots{parts: 1, groups: 1, xs: xs}).emit("Natural")
 		(&groupDots{parts: 2, groups: 1, xs: xs}).emit("Natural")
 	}
+}
+
+// packedFamily writes the products of one row of x with packed codes.
+func packedFamily() {
+	(&groupDots{packed: true, parts: 1, groups: 2, xs: 1}).emit("Packed")
+	(&groupDots{packed: true, parts: 1, groups: 1, xs: 1}).emit("Packed")
+	(&groupDots{packed: true, parts: 2, groups: 1, xs: 1}).emit("Packed")
 }
 
 // partBytes is the size of the limbs of 64 elements.

@@ -17,25 +17,44 @@ type limbOf func(x, limb, part int) Op
 
 // block returns the sums of a block of four rows for each row of x, and moves on.
 func (d *groupDots) block() (all []sums) {
-	bytes := 64 * d.parts
-	if d.halves {
-		bytes = 64
-	}
-	for i := range 4 * bytes / 64 { // see codeDots.block
-		PREFETCHT0(Mem{Base: d.ahead, Disp: 2*prefetchAhead + 64*i})
-	}
-	ADDQ(U32(4*bytes), d.ahead)
+	d.prefetch()
 	limb := d.limbs()
 	if d.halves && !d.table {
 		all = d.packedSums(limb)
 	} else {
 		all = d.wideSums(limb)
 	}
-	ADDQ(U32(bytes), d.code)
+	if d.packed {
+		LEAQ(Mem{Base: d.code, Index: d.step, Scale: uint8(d.parts)}, d.code)
+	} else {
+		ADDQ(U32(d.blockBytes()), d.code)
+	}
 	for _, r := range d.x {
 		ADDQ(U32(partBytes*d.parts), r)
 	}
 	return all
+}
+
+// blockBytes is the size of a block of a row, if codes are not packed.
+func (d *groupDots) blockBytes() int {
+	if d.halves {
+		return 64
+	}
+	return 64 * d.parts
+}
+
+// prefetch asks for codes ahead (see codeDots.block), as many as a block of four rows has, or as
+// it would have with codes of 8 bits.
+func (d *groupDots) prefetch() {
+	bytes := 4 * d.blockBytes()
+	for i := range bytes / 64 {
+		PREFETCHT0(Mem{Base: d.ahead, Disp: 2*prefetchAhead + 64*i})
+	}
+	if d.packed {
+		LEAQ(Mem{Base: d.ahead, Index: d.step, Scale: uint8(4 * d.parts)}, d.ahead)
+	} else {
+		ADDQ(U32(bytes), d.ahead)
+	}
 }
 
 // limbs gives those of one row of x in registers, and those of two in memory.
@@ -117,6 +136,9 @@ func (d *groupDots) packedSums(limb limbOf) []sums {
 
 // codes loads the parts of a row's block.
 func (d *groupDots) codes(row int) []reg.VecVirtual {
+	if d.packed {
+		return d.packedCodes(row)
+	}
 	first := ZMM()
 	VMOVDQU32(d.row(row, 0), first)
 	if d.parts == 1 {
@@ -135,6 +157,25 @@ func (d *groupDots) codes(row int) []reg.VecVirtual {
 		VMOVDQU32(d.row(row, 64), second)
 	}
 	return []reg.VecVirtual{first, second}
+}
+
+// packedCodes makes bytes of codes, as unpack512 does.
+func (d *groupDots) packedCodes(row int) (parts []reg.VecVirtual) {
+	at := d.row(row, 0)
+	for part := range d.parts {
+		if part == 1 {
+			second := GP64()
+			LEAQ(at, second)
+			at = Mem{Base: second, Index: d.step, Scale: 1}
+		}
+		r := ZMM()
+		VMOVDQU8_Z(at, d.present, r)
+		VPERMB(r, d.bytes, r)
+		VPMULTISHIFTQB(r, d.shifts, r)
+		VPANDD(d.mask, r, r)
+		parts = append(parts, r)
+	}
+	return parts
 }
 
 // transposedSums adds up every four lanes of each of four vectors: those of vector i are

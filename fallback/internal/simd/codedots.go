@@ -20,9 +20,17 @@ type Codes struct {
 	// Table, if not nil, has the numbers of codes, of up to 5 bits, in the order Halves.
 	// GroupDots takes it for groups of 32, and CodeDots does not.
 	Table *Table
+	// Packed, if not 0, is the number of bits of codes that are packed, in the order Natural.
+	// GroupDots takes them for one row of x where TakesPacked, and CodeDots does not.
+	Packed int
 }
 
-func (c *Codes) bytes(k int) int { return c.Order.codeBytes(k) }
+func (c *Codes) bytes(k int) int {
+	if c.Packed > 0 {
+		return k * c.Packed / 8
+	}
+	return c.Order.codeBytes(k)
+}
 
 // CodeDots sets out[i] to the product of row i of w with x, for i < rows. x.K is
 // w.Groups·w.GroupSize, and the orders are the same.
@@ -72,7 +80,7 @@ func (c *Codes) padded(out []float32, x *Limbs, rows int) {
 
 // wider returns Codes for copies of that many rows, padded to k elements.
 func (c *Codes) wider(k, rows int) Codes {
-	w := Codes{Order: c.Order, GroupSize: c.GroupSize, Groups: k / c.GroupSize, Stride: c.bytes(k), Table: c.Table}
+	w := Codes{Order: c.Order, GroupSize: c.GroupSize, Groups: k / c.GroupSize, Stride: c.bytes(k), Table: c.Table, Packed: c.Packed}
 	w.Data = make([]byte, rows*w.Stride)
 	w.Scales, w.Biases = make([]float32, rows*w.Groups+GroupSlack), make([]float32, rows*w.Groups+GroupSlack)
 	return w

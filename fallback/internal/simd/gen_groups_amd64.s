@@ -410,9 +410,1238 @@ loop:
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsPacked32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·groupDotsPacked32x1VNNI512(SB), NOSPLIT, $128-120
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R9
+	MOVQ         step+112(FP), R12
+	MOVQ         control+104(FP), BX
+	VMOVDQU64    (BX), Z1
+	VMOVDQU64    64(BX), Z2
+	VPBROADCASTD 128(BX), Z3
+	MOVQ         $-1, BX
+	BZHIQ        R12, BX, BX
+	KMOVQ        BX, K1
+	MOVL         $0x47800000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z4
+	VPXORD       Z5, Z5, Z5
+	MOVL         $0x000000f0, BX
+	KMOVW        BX, K2
+	MOVL         $0x00000f00, BX
+	KMOVW        BX, K3
+	MOVL         $0x0000f000, BX
+	KMOVW        BX, K4
+	VMOVDQU32    transposedColumns<>+0(SB), Z6
+
+rows:
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R13
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X5, X0
+
+groups:
+	VBROADCASTF32X4  (BX), Z7
+	VBROADCASTF32X4  (BX)(CX*1), K2, Z7
+	VBROADCASTF32X4  (BX)(CX*2), K3, Z7
+	VBROADCASTF32X4  (BX)(DX*1), K4, Z7
+	VPERMPS          Z7, Z6, Z7
+	VMOVUPS          Z7, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z7
+	VBROADCASTF32X4  (SI)(CX*1), K2, Z7
+	VBROADCASTF32X4  (SI)(CX*2), K3, Z7
+	VBROADCASTF32X4  (SI)(DX*1), K4, Z7
+	VPERMPS          Z7, Z6, Z7
+	VMOVUPS          Z7, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	LEAQ             (R8)(R12*4), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        64(R10), Z10
+	VMOVDQU32        128(R10), Z11
+	VMOVDQU8.Z       (DI), K1, Z12
+	VPERMB           Z12, Z1, Z12
+	VPMULTISHIFTQB   Z12, Z2, Z12
+	VPANDD           Z3, Z12, Z12
+	VMOVDQA32        Z5, Z13
+	VPDPBUSD         Z7, Z12, Z13
+	VMOVDQA32        Z5, Z14
+	VPDPBUSD         Z10, Z12, Z14
+	VPSLLD           $0x08, Z14, Z14
+	VPDPBUSD         Z11, Z12, Z14
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z12
+	VPERMB           Z12, Z1, Z12
+	VPMULTISHIFTQB   Z12, Z2, Z12
+	VPANDD           Z3, Z12, Z12
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         Z7, Z12, Z15
+	VMOVDQA32        Z5, Z16
+	VPDPBUSD         Z10, Z12, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         Z11, Z12, Z16
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z12
+	VPERMB           Z12, Z1, Z12
+	VPMULTISHIFTQB   Z12, Z2, Z12
+	VPANDD           Z3, Z12, Z12
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z7, Z12, Z17
+	VMOVDQA32        Z5, Z18
+	VPDPBUSD         Z10, Z12, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         Z11, Z12, Z18
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z12
+	VPERMB           Z12, Z1, Z12
+	VPMULTISHIFTQB   Z12, Z2, Z12
+	VPANDD           Z3, Z12, Z12
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z12, Z19
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z10, Z12, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z11, Z12, Z7
+	VPUNPCKLDQ       Z15, Z13, Z10
+	VPUNPCKHDQ       Z15, Z13, Z13
+	VPADDD           Z10, Z13, Z13
+	VPUNPCKLDQ       Z19, Z17, Z10
+	VPUNPCKHDQ       Z19, Z17, Z17
+	VPADDD           Z10, Z17, Z17
+	VPUNPCKLQDQ      Z17, Z13, Z10
+	VPUNPCKHQDQ      Z17, Z13, Z13
+	VPADDD           Z10, Z13, Z13
+	VPUNPCKLDQ       Z16, Z14, Z10
+	VPUNPCKHDQ       Z16, Z14, Z14
+	VPADDD           Z10, Z14, Z14
+	VPUNPCKLDQ       Z7, Z18, Z10
+	VPUNPCKHDQ       Z7, Z18, Z18
+	VPADDD           Z10, Z18, Z18
+	VPUNPCKLQDQ      Z18, Z14, Z7
+	VPUNPCKHQDQ      Z18, Z14, Z14
+	VPADDD           Z7, Z14, Z14
+	LEAQ             (DI)(R12*1), DI
+	ADDQ             $0x000000c0, R10
+	VSHUFI32X4       $0x88, Z14, Z13, Z7
+	VSHUFI32X4       $0xdd, Z14, Z13, Z10
+	VPADDD           Z10, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y8
+	VFMADD231PS      Z4, Z7, Z8
+	VEXTRACTF32X4    $0x01, Z8, X7
+	VMOVUPS          (SP), X9
+	VMOVUPS          64(SP), X10
+	VMULPS.BCST      (R11), X9, X9
+	VFMADD231PS.BCST 4(R11), X10, X0
+	VFMADD231PS      X8, X9, X0
+	VMOVUPS          16(SP), X8
+	VMOVUPS          80(SP), X9
+	VMULPS.BCST      8(R11), X8, X8
+	VFMADD231PS.BCST 12(R11), X9, X0
+	VFMADD231PS      X7, X8, X0
+	ADDQ             $0x10, R11
+	DECQ             R13
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	LEAQ             (R8)(R12*4), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        64(R10), Z10
+	VMOVDQU32        128(R10), Z11
+	VMOVDQU8.Z       (DI), K1, Z12
+	VPERMB           Z12, Z1, Z12
+	VPMULTISHIFTQB   Z12, Z2, Z12
+	VPANDD           Z3, Z12, Z12
+	VMOVDQA32        Z5, Z13
+	VPDPBUSD         Z7, Z12, Z13
+	VMOVDQA32        Z5, Z14
+	VPDPBUSD         Z10, Z12, Z14
+	VPSLLD           $0x08, Z14, Z14
+	VPDPBUSD         Z11, Z12, Z14
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z12
+	VPERMB           Z12, Z1, Z12
+	VPMULTISHIFTQB   Z12, Z2, Z12
+	VPANDD           Z3, Z12, Z12
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         Z7, Z12, Z15
+	VMOVDQA32        Z5, Z16
+	VPDPBUSD         Z10, Z12, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         Z11, Z12, Z16
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z12
+	VPERMB           Z12, Z1, Z12
+	VPMULTISHIFTQB   Z12, Z2, Z12
+	VPANDD           Z3, Z12, Z12
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z7, Z12, Z17
+	VMOVDQA32        Z5, Z18
+	VPDPBUSD         Z10, Z12, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         Z11, Z12, Z18
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z12
+	VPERMB           Z12, Z1, Z12
+	VPMULTISHIFTQB   Z12, Z2, Z12
+	VPANDD           Z3, Z12, Z12
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z12, Z19
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z10, Z12, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z11, Z12, Z7
+	VPUNPCKLDQ       Z15, Z13, Z10
+	VPUNPCKHDQ       Z15, Z13, Z13
+	VPADDD           Z10, Z13, Z13
+	VPUNPCKLDQ       Z19, Z17, Z10
+	VPUNPCKHDQ       Z19, Z17, Z17
+	VPADDD           Z10, Z17, Z17
+	VPUNPCKLQDQ      Z17, Z13, Z10
+	VPUNPCKHQDQ      Z17, Z13, Z13
+	VPADDD           Z10, Z13, Z13
+	VPUNPCKLDQ       Z16, Z14, Z10
+	VPUNPCKHDQ       Z16, Z14, Z14
+	VPADDD           Z10, Z14, Z14
+	VPUNPCKLDQ       Z7, Z18, Z10
+	VPUNPCKHDQ       Z7, Z18, Z18
+	VPADDD           Z10, Z18, Z18
+	VPUNPCKLQDQ      Z18, Z14, Z7
+	VPUNPCKHQDQ      Z18, Z14, Z14
+	VPADDD           Z7, Z14, Z14
+	LEAQ             (DI)(R12*1), DI
+	ADDQ             $0x000000c0, R10
+	VSHUFI32X4       $0x88, Z14, Z13, Z7
+	VSHUFI32X4       $0xdd, Z14, Z13, Z10
+	VPADDD           Z10, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y9
+	VFMADD231PS      Z4, Z7, Z9
+	VEXTRACTF32X4    $0x01, Z9, X7
+	VMOVUPS          32(SP), X8
+	VMOVUPS          96(SP), X10
+	VMULPS.BCST      (R11), X8, X8
+	VFMADD231PS.BCST 4(R11), X10, X0
+	VFMADD231PS      X9, X8, X0
+	VMOVUPS          48(SP), X8
+	VMOVUPS          112(SP), X9
+	VMULPS.BCST      8(R11), X8, X8
+	VFMADD231PS.BCST 12(R11), X9, X0
+	VFMADD231PS      X7, X8, X0
+	ADDQ             $0x10, R11
+	DECQ             R13
+	JNZ              groups
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X0, (BX)
+	ADDQ    $0x10, out+0(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+DATA transposedColumns<>+0(SB)/4, $0x00000000
+DATA transposedColumns<>+4(SB)/4, $0x00000004
+DATA transposedColumns<>+8(SB)/4, $0x00000008
+DATA transposedColumns<>+12(SB)/4, $0x0000000c
+DATA transposedColumns<>+16(SB)/4, $0x00000001
+DATA transposedColumns<>+20(SB)/4, $0x00000005
+DATA transposedColumns<>+24(SB)/4, $0x00000009
+DATA transposedColumns<>+28(SB)/4, $0x0000000d
+DATA transposedColumns<>+32(SB)/4, $0x00000002
+DATA transposedColumns<>+36(SB)/4, $0x00000006
+DATA transposedColumns<>+40(SB)/4, $0x0000000a
+DATA transposedColumns<>+44(SB)/4, $0x0000000e
+DATA transposedColumns<>+48(SB)/4, $0x00000003
+DATA transposedColumns<>+52(SB)/4, $0x00000007
+DATA transposedColumns<>+56(SB)/4, $0x0000000b
+DATA transposedColumns<>+60(SB)/4, $0x0000000f
+GLOBL transposedColumns<>(SB), RODATA|NOPTR, $64
+
+// func groupDotsPacked64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·groupDotsPacked64x1VNNI512(SB), NOSPLIT, $128-120
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R9
+	MOVQ         step+112(FP), R12
+	MOVQ         control+104(FP), BX
+	VMOVDQU64    (BX), Z1
+	VMOVDQU64    64(BX), Z2
+	VPBROADCASTD 128(BX), Z3
+	MOVQ         $-1, BX
+	BZHIQ        R12, BX, BX
+	KMOVQ        BX, K1
+	MOVL         $0x47800000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z4
+	VPXORD       Z5, Z5, Z5
+	MOVL         $0x000000f0, BX
+	KMOVW        BX, K2
+	MOVL         $0x00000f00, BX
+	KMOVW        BX, K3
+	MOVL         $0x0000f000, BX
+	KMOVW        BX, K4
+	VMOVDQU32    transposedColumns<>+0(SB), Z6
+
+rows:
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R13
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X5, X0
+
+groups:
+	VBROADCASTF32X4  (BX), Z7
+	VBROADCASTF32X4  (BX)(CX*1), K2, Z7
+	VBROADCASTF32X4  (BX)(CX*2), K3, Z7
+	VBROADCASTF32X4  (BX)(DX*1), K4, Z7
+	VPERMPS          Z7, Z6, Z7
+	VMOVUPS          Z7, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z7
+	VBROADCASTF32X4  (SI)(CX*1), K2, Z7
+	VBROADCASTF32X4  (SI)(CX*2), K3, Z7
+	VBROADCASTF32X4  (SI)(DX*1), K4, Z7
+	VPERMPS          Z7, Z6, Z7
+	VMOVUPS          Z7, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	LEAQ             (R8)(R12*4), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        64(R10), Z12
+	VMOVDQU32        128(R10), Z13
+	VMOVDQU8.Z       (DI), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         Z7, Z14, Z15
+	VMOVDQA32        Z5, Z16
+	VPDPBUSD         Z12, Z14, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         Z13, Z14, Z16
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z7, Z14, Z17
+	VMOVDQA32        Z5, Z18
+	VPDPBUSD         Z12, Z14, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         Z13, Z14, Z18
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z14, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z12, Z14, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z13, Z14, Z20
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z14, Z21
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z12, Z14, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z13, Z14, Z7
+	VPUNPCKLDQ       Z17, Z15, Z12
+	VPUNPCKHDQ       Z17, Z15, Z15
+	VPADDD           Z12, Z15, Z15
+	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z15, Z12
+	VPUNPCKHQDQ      Z19, Z15, Z15
+	VPADDD           Z12, Z15, Z15
+	VPUNPCKLDQ       Z18, Z16, Z12
+	VPUNPCKHDQ       Z18, Z16, Z16
+	VPADDD           Z12, Z16, Z16
+	VPUNPCKLDQ       Z7, Z20, Z12
+	VPUNPCKHDQ       Z7, Z20, Z20
+	VPADDD           Z12, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z7
+	VPUNPCKHQDQ      Z20, Z16, Z16
+	VPADDD           Z7, Z16, Z16
+	LEAQ             (DI)(R12*1), DI
+	ADDQ             $0x000000c0, R10
+	VSHUFI32X4       $0x88, Z16, Z15, Z7
+	VSHUFI32X4       $0xdd, Z16, Z15, Z12
+	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z12
+	VPADDD           Z12, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y8
+	VFMADD231PS      Z4, Z7, Z8
+	VMOVUPS          (SP), X7
+	VMOVUPS          64(SP), X9
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X8, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	LEAQ             (R8)(R12*4), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        64(R10), Z12
+	VMOVDQU32        128(R10), Z13
+	VMOVDQU8.Z       (DI), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         Z7, Z14, Z15
+	VMOVDQA32        Z5, Z16
+	VPDPBUSD         Z12, Z14, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         Z13, Z14, Z16
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z7, Z14, Z17
+	VMOVDQA32        Z5, Z18
+	VPDPBUSD         Z12, Z14, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         Z13, Z14, Z18
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z14, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z12, Z14, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z13, Z14, Z20
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z14, Z21
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z12, Z14, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z13, Z14, Z7
+	VPUNPCKLDQ       Z17, Z15, Z12
+	VPUNPCKHDQ       Z17, Z15, Z15
+	VPADDD           Z12, Z15, Z15
+	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z15, Z12
+	VPUNPCKHQDQ      Z19, Z15, Z15
+	VPADDD           Z12, Z15, Z15
+	VPUNPCKLDQ       Z18, Z16, Z12
+	VPUNPCKHDQ       Z18, Z16, Z16
+	VPADDD           Z12, Z16, Z16
+	VPUNPCKLDQ       Z7, Z20, Z12
+	VPUNPCKHDQ       Z7, Z20, Z20
+	VPADDD           Z12, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z7
+	VPUNPCKHQDQ      Z20, Z16, Z16
+	VPADDD           Z7, Z16, Z16
+	LEAQ             (DI)(R12*1), DI
+	ADDQ             $0x000000c0, R10
+	VSHUFI32X4       $0x88, Z16, Z15, Z7
+	VSHUFI32X4       $0xdd, Z16, Z15, Z12
+	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z12
+	VPADDD           Z12, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y9
+	VFMADD231PS      Z4, Z7, Z9
+	VMOVUPS          16(SP), X7
+	VMOVUPS          80(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X9, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	LEAQ             (R8)(R12*4), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        64(R10), Z12
+	VMOVDQU32        128(R10), Z13
+	VMOVDQU8.Z       (DI), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         Z7, Z14, Z15
+	VMOVDQA32        Z5, Z16
+	VPDPBUSD         Z12, Z14, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         Z13, Z14, Z16
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z7, Z14, Z17
+	VMOVDQA32        Z5, Z18
+	VPDPBUSD         Z12, Z14, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         Z13, Z14, Z18
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z14, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z12, Z14, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z13, Z14, Z20
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z14, Z21
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z12, Z14, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z13, Z14, Z7
+	VPUNPCKLDQ       Z17, Z15, Z12
+	VPUNPCKHDQ       Z17, Z15, Z15
+	VPADDD           Z12, Z15, Z15
+	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z15, Z12
+	VPUNPCKHQDQ      Z19, Z15, Z15
+	VPADDD           Z12, Z15, Z15
+	VPUNPCKLDQ       Z18, Z16, Z12
+	VPUNPCKHDQ       Z18, Z16, Z16
+	VPADDD           Z12, Z16, Z16
+	VPUNPCKLDQ       Z7, Z20, Z12
+	VPUNPCKHDQ       Z7, Z20, Z20
+	VPADDD           Z12, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z7
+	VPUNPCKHQDQ      Z20, Z16, Z16
+	VPADDD           Z7, Z16, Z16
+	LEAQ             (DI)(R12*1), DI
+	ADDQ             $0x000000c0, R10
+	VSHUFI32X4       $0x88, Z16, Z15, Z7
+	VSHUFI32X4       $0xdd, Z16, Z15, Z12
+	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z12
+	VPADDD           Z12, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y10
+	VFMADD231PS      Z4, Z7, Z10
+	VMOVUPS          32(SP), X7
+	VMOVUPS          96(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X10, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	LEAQ             (R8)(R12*4), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        64(R10), Z12
+	VMOVDQU32        128(R10), Z13
+	VMOVDQU8.Z       (DI), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         Z7, Z14, Z15
+	VMOVDQA32        Z5, Z16
+	VPDPBUSD         Z12, Z14, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         Z13, Z14, Z16
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z7, Z14, Z17
+	VMOVDQA32        Z5, Z18
+	VPDPBUSD         Z12, Z14, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         Z13, Z14, Z18
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z14, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z12, Z14, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z13, Z14, Z20
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z14, Z21
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z12, Z14, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z13, Z14, Z7
+	VPUNPCKLDQ       Z17, Z15, Z12
+	VPUNPCKHDQ       Z17, Z15, Z15
+	VPADDD           Z12, Z15, Z15
+	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z15, Z12
+	VPUNPCKHQDQ      Z19, Z15, Z15
+	VPADDD           Z12, Z15, Z15
+	VPUNPCKLDQ       Z18, Z16, Z12
+	VPUNPCKHDQ       Z18, Z16, Z16
+	VPADDD           Z12, Z16, Z16
+	VPUNPCKLDQ       Z7, Z20, Z12
+	VPUNPCKHDQ       Z7, Z20, Z20
+	VPADDD           Z12, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z7
+	VPUNPCKHQDQ      Z20, Z16, Z16
+	VPADDD           Z7, Z16, Z16
+	LEAQ             (DI)(R12*1), DI
+	ADDQ             $0x000000c0, R10
+	VSHUFI32X4       $0x88, Z16, Z15, Z7
+	VSHUFI32X4       $0xdd, Z16, Z15, Z12
+	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z12
+	VPADDD           Z12, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y11
+	VFMADD231PS      Z4, Z7, Z11
+	VMOVUPS          48(SP), X7
+	VMOVUPS          112(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X11, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JNZ              groups
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X0, (BX)
+	ADDQ    $0x10, out+0(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+// func groupDotsPacked128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·groupDotsPacked128x1VNNI512(SB), NOSPLIT, $128-120
+	MOVQ         stride+24(FP), AX
+	MOVQ         groups+48(FP), CX
+	SHLQ         $0x02, CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R9
+	MOVQ         step+112(FP), R12
+	MOVQ         control+104(FP), BX
+	VMOVDQU64    (BX), Z1
+	VMOVDQU64    64(BX), Z2
+	VPBROADCASTD 128(BX), Z3
+	MOVQ         $-1, BX
+	BZHIQ        R12, BX, BX
+	KMOVQ        BX, K1
+	MOVL         $0x47800000, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Z4
+	VPXORD       Z5, Z5, Z5
+	MOVL         $0x000000f0, BX
+	KMOVW        BX, K2
+	MOVL         $0x00000f00, BX
+	KMOVW        BX, K3
+	MOVL         $0x0000f000, BX
+	KMOVW        BX, K4
+	VMOVDQU32    transposedColumns<>+0(SB), Z6
+
+rows:
+	MOVQ      scales+32(FP), BX
+	MOVQ      biases+40(FP), SI
+	MOVQ      blocks+88(FP), R13
+	MOVQ      codes+16(FP), DI
+	MOVQ      DI, R8
+	MOVQ      x+56(FP), R10
+	MOVQ      powers+72(FP), R11
+	VMOVDQA32 X5, X0
+
+groups:
+	VBROADCASTF32X4  (BX), Z7
+	VBROADCASTF32X4  (BX)(CX*1), K2, Z7
+	VBROADCASTF32X4  (BX)(CX*2), K3, Z7
+	VBROADCASTF32X4  (BX)(DX*1), K4, Z7
+	VPERMPS          Z7, Z6, Z7
+	VMOVUPS          Z7, (SP)
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z7
+	VBROADCASTF32X4  (SI)(CX*1), K2, Z7
+	VBROADCASTF32X4  (SI)(CX*2), K3, Z7
+	VBROADCASTF32X4  (SI)(DX*1), K4, Z7
+	VPERMPS          Z7, Z6, Z7
+	VMOVUPS          Z7, 64(SP)
+	ADDQ             $0x10, SI
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	LEAQ             (R8)(R12*8), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
+	VMOVDQU8.Z       (DI), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z17, Z19
+	VPDPBUSD         Z12, Z18, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z13, Z17, Z20
+	VPDPBUSD         Z14, Z18, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z15, Z17, Z20
+	VPDPBUSD         Z16, Z18, Z20
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z17, Z21
+	VPDPBUSD         Z12, Z18, Z21
+	VMOVDQA32        Z5, Z22
+	VPDPBUSD         Z13, Z17, Z22
+	VPDPBUSD         Z14, Z18, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         Z15, Z17, Z22
+	VPDPBUSD         Z16, Z18, Z22
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*2), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z23
+	VPDPBUSD         Z7, Z17, Z23
+	VPDPBUSD         Z12, Z18, Z23
+	VMOVDQA32        Z5, Z24
+	VPDPBUSD         Z13, Z17, Z24
+	VPDPBUSD         Z14, Z18, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         Z15, Z17, Z24
+	VPDPBUSD         Z16, Z18, Z24
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(R9*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z25
+	VPDPBUSD         Z7, Z17, Z25
+	VPDPBUSD         Z12, Z18, Z25
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z13, Z17, Z7
+	VPDPBUSD         Z14, Z18, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z15, Z17, Z7
+	VPDPBUSD         Z16, Z18, Z7
+	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLDQ       Z25, Z23, Z12
+	VPUNPCKHDQ       Z25, Z23, Z23
+	VPADDD           Z12, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z19, Z12
+	VPUNPCKHQDQ      Z23, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLDQ       Z22, Z20, Z12
+	VPUNPCKHDQ       Z22, Z20, Z20
+	VPADDD           Z12, Z20, Z20
+	VPUNPCKLDQ       Z7, Z24, Z12
+	VPUNPCKHDQ       Z7, Z24, Z24
+	VPADDD           Z12, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z20, Z7
+	VPUNPCKHQDQ      Z24, Z20, Z20
+	VPADDD           Z7, Z20, Z20
+	LEAQ             (DI)(R12*2), DI
+	ADDQ             $0x00000180, R10
+	VSHUFI32X4       $0x88, Z20, Z19, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z12
+	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z12
+	VPADDD           Z12, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y8
+	VFMADD231PS      Z4, Z7, Z8
+	VMOVUPS          (SP), X7
+	VMOVUPS          64(SP), X9
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X8, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	LEAQ             (R8)(R12*8), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
+	VMOVDQU8.Z       (DI), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z17, Z19
+	VPDPBUSD         Z12, Z18, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z13, Z17, Z20
+	VPDPBUSD         Z14, Z18, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z15, Z17, Z20
+	VPDPBUSD         Z16, Z18, Z20
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z17, Z21
+	VPDPBUSD         Z12, Z18, Z21
+	VMOVDQA32        Z5, Z22
+	VPDPBUSD         Z13, Z17, Z22
+	VPDPBUSD         Z14, Z18, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         Z15, Z17, Z22
+	VPDPBUSD         Z16, Z18, Z22
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*2), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z23
+	VPDPBUSD         Z7, Z17, Z23
+	VPDPBUSD         Z12, Z18, Z23
+	VMOVDQA32        Z5, Z24
+	VPDPBUSD         Z13, Z17, Z24
+	VPDPBUSD         Z14, Z18, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         Z15, Z17, Z24
+	VPDPBUSD         Z16, Z18, Z24
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(R9*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z25
+	VPDPBUSD         Z7, Z17, Z25
+	VPDPBUSD         Z12, Z18, Z25
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z13, Z17, Z7
+	VPDPBUSD         Z14, Z18, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z15, Z17, Z7
+	VPDPBUSD         Z16, Z18, Z7
+	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLDQ       Z25, Z23, Z12
+	VPUNPCKHDQ       Z25, Z23, Z23
+	VPADDD           Z12, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z19, Z12
+	VPUNPCKHQDQ      Z23, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLDQ       Z22, Z20, Z12
+	VPUNPCKHDQ       Z22, Z20, Z20
+	VPADDD           Z12, Z20, Z20
+	VPUNPCKLDQ       Z7, Z24, Z12
+	VPUNPCKHDQ       Z7, Z24, Z24
+	VPADDD           Z12, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z20, Z7
+	VPUNPCKHQDQ      Z24, Z20, Z20
+	VPADDD           Z7, Z20, Z20
+	LEAQ             (DI)(R12*2), DI
+	ADDQ             $0x00000180, R10
+	VSHUFI32X4       $0x88, Z20, Z19, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z12
+	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z12
+	VPADDD           Z12, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y9
+	VFMADD231PS      Z4, Z7, Z9
+	VMOVUPS          16(SP), X7
+	VMOVUPS          80(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X9, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	LEAQ             (R8)(R12*8), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
+	VMOVDQU8.Z       (DI), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z17, Z19
+	VPDPBUSD         Z12, Z18, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z13, Z17, Z20
+	VPDPBUSD         Z14, Z18, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z15, Z17, Z20
+	VPDPBUSD         Z16, Z18, Z20
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z17, Z21
+	VPDPBUSD         Z12, Z18, Z21
+	VMOVDQA32        Z5, Z22
+	VPDPBUSD         Z13, Z17, Z22
+	VPDPBUSD         Z14, Z18, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         Z15, Z17, Z22
+	VPDPBUSD         Z16, Z18, Z22
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*2), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z23
+	VPDPBUSD         Z7, Z17, Z23
+	VPDPBUSD         Z12, Z18, Z23
+	VMOVDQA32        Z5, Z24
+	VPDPBUSD         Z13, Z17, Z24
+	VPDPBUSD         Z14, Z18, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         Z15, Z17, Z24
+	VPDPBUSD         Z16, Z18, Z24
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(R9*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z25
+	VPDPBUSD         Z7, Z17, Z25
+	VPDPBUSD         Z12, Z18, Z25
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z13, Z17, Z7
+	VPDPBUSD         Z14, Z18, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z15, Z17, Z7
+	VPDPBUSD         Z16, Z18, Z7
+	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLDQ       Z25, Z23, Z12
+	VPUNPCKHDQ       Z25, Z23, Z23
+	VPADDD           Z12, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z19, Z12
+	VPUNPCKHQDQ      Z23, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLDQ       Z22, Z20, Z12
+	VPUNPCKHDQ       Z22, Z20, Z20
+	VPADDD           Z12, Z20, Z20
+	VPUNPCKLDQ       Z7, Z24, Z12
+	VPUNPCKHDQ       Z7, Z24, Z24
+	VPADDD           Z12, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z20, Z7
+	VPUNPCKHQDQ      Z24, Z20, Z20
+	VPADDD           Z7, Z20, Z20
+	LEAQ             (DI)(R12*2), DI
+	ADDQ             $0x00000180, R10
+	VSHUFI32X4       $0x88, Z20, Z19, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z12
+	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z12
+	VPADDD           Z12, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y10
+	VFMADD231PS      Z4, Z7, Z10
+	VMOVUPS          32(SP), X7
+	VMOVUPS          96(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X10, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	LEAQ             (R8)(R12*8), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
+	VMOVDQU8.Z       (DI), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z17, Z19
+	VPDPBUSD         Z12, Z18, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z13, Z17, Z20
+	VPDPBUSD         Z14, Z18, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z15, Z17, Z20
+	VPDPBUSD         Z16, Z18, Z20
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z17, Z21
+	VPDPBUSD         Z12, Z18, Z21
+	VMOVDQA32        Z5, Z22
+	VPDPBUSD         Z13, Z17, Z22
+	VPDPBUSD         Z14, Z18, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         Z15, Z17, Z22
+	VPDPBUSD         Z16, Z18, Z22
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*2), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z23
+	VPDPBUSD         Z7, Z17, Z23
+	VPDPBUSD         Z12, Z18, Z23
+	VMOVDQA32        Z5, Z24
+	VPDPBUSD         Z13, Z17, Z24
+	VPDPBUSD         Z14, Z18, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         Z15, Z17, Z24
+	VPDPBUSD         Z16, Z18, Z24
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(R9*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z25
+	VPDPBUSD         Z7, Z17, Z25
+	VPDPBUSD         Z12, Z18, Z25
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z13, Z17, Z7
+	VPDPBUSD         Z14, Z18, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z15, Z17, Z7
+	VPDPBUSD         Z16, Z18, Z7
+	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLDQ       Z25, Z23, Z12
+	VPUNPCKHDQ       Z25, Z23, Z23
+	VPADDD           Z12, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z19, Z12
+	VPUNPCKHQDQ      Z23, Z19, Z19
+	VPADDD           Z12, Z19, Z19
+	VPUNPCKLDQ       Z22, Z20, Z12
+	VPUNPCKHDQ       Z22, Z20, Z20
+	VPADDD           Z12, Z20, Z20
+	VPUNPCKLDQ       Z7, Z24, Z12
+	VPUNPCKHDQ       Z7, Z24, Z24
+	VPADDD           Z12, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z20, Z7
+	VPUNPCKHQDQ      Z24, Z20, Z20
+	VPADDD           Z7, Z20, Z20
+	LEAQ             (DI)(R12*2), DI
+	ADDQ             $0x00000180, R10
+	VSHUFI32X4       $0x88, Z20, Z19, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z12
+	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z12
+	VPADDD           Z12, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y11
+	VFMADD231PS      Z4, Z7, Z11
+	VMOVUPS          48(SP), X7
+	VMOVUPS          112(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X11, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JNZ              groups
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X0, (BX)
+	ADDQ    $0x10, out+0(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+96(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+// func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -590,27 +1819,9 @@ groups:
 	VZEROUPPER
 	RET
 
-DATA transposedColumns<>+0(SB)/4, $0x00000000
-DATA transposedColumns<>+4(SB)/4, $0x00000004
-DATA transposedColumns<>+8(SB)/4, $0x00000008
-DATA transposedColumns<>+12(SB)/4, $0x0000000c
-DATA transposedColumns<>+16(SB)/4, $0x00000001
-DATA transposedColumns<>+20(SB)/4, $0x00000005
-DATA transposedColumns<>+24(SB)/4, $0x00000009
-DATA transposedColumns<>+28(SB)/4, $0x0000000d
-DATA transposedColumns<>+32(SB)/4, $0x00000002
-DATA transposedColumns<>+36(SB)/4, $0x00000006
-DATA transposedColumns<>+40(SB)/4, $0x0000000a
-DATA transposedColumns<>+44(SB)/4, $0x0000000e
-DATA transposedColumns<>+48(SB)/4, $0x00000003
-DATA transposedColumns<>+52(SB)/4, $0x00000007
-DATA transposedColumns<>+56(SB)/4, $0x0000000b
-DATA transposedColumns<>+60(SB)/4, $0x0000000f
-GLOBL transposedColumns<>(SB), RODATA|NOPTR, $64
-
-// func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves64x1VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsHalves64x1VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -884,9 +2095,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves128x1VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsHalves128x1VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -1350,9 +2561,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsTable32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsTable32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsTable32x1VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsTable32x1VNNI512(SB), NOSPLIT, $128-120
 	MOVQ            stride+24(FP), AX
 	MOVQ            groups+48(FP), CX
 	SHLQ            $0x02, CX
@@ -1367,7 +2578,7 @@ TEXT ·groupDotsTable32x1VNNI512(SB), NOSPLIT, $128-112
 	MOVL            $0x01000100, BX
 	VMOVD           BX, X0
 	VPBROADCASTD    X0, Z0
-	MOVQ            table+104(FP), BX
+	MOVQ            control+104(FP), BX
 	VBROADCASTI32X4 (BX), Z2
 	MOVL            $0x47800000, BX
 	VMOVD           BX, X0
@@ -1540,9 +2751,9 @@ groups:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -1753,9 +2964,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural64x1VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsNatural64x1VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -2102,9 +3313,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural128x1VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsNatural128x1VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -2543,9 +3754,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves32x2VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsHalves32x2VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -2805,9 +4016,9 @@ groups:
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves64x2VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsHalves64x2VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -3221,9 +4432,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves128x2VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsHalves128x2VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -3945,9 +5156,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsTable32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsTable32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsTable32x2VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsTable32x2VNNI512(SB), NOSPLIT, $128-120
 	MOVQ            stride+24(FP), AX
 	MOVQ            groups+48(FP), CX
 	SHLQ            $0x02, CX
@@ -3962,7 +5173,7 @@ TEXT ·groupDotsTable32x2VNNI512(SB), NOSPLIT, $128-112
 	MOVL            $0x01000100, BX
 	VMOVD           BX, X0
 	VPBROADCASTD    X0, Z0
-	MOVQ            table+104(FP), BX
+	MOVQ            control+104(FP), BX
 	VBROADCASTI32X4 (BX), Z3
 	MOVL            $0x47800000, BX
 	VMOVD           BX, X0
@@ -4217,9 +5428,9 @@ groups:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural32x2VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsNatural32x2VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -4552,9 +5763,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural64x2VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsNatural64x2VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -5123,9 +6334,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, table *byte)
+// func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural128x2VNNI512(SB), NOSPLIT, $128-112
+TEXT ·groupDotsNatural128x2VNNI512(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX

@@ -78,6 +78,9 @@ func GroupDots(out []float32, ld int, w *Codes, x []GroupLimbs, rows int) {
 	}
 }
 
+// TakesPacked reports whether GroupDots takes packed codes for one row of x.
+func TakesPacked() bool { return active >= VBMI && active <= AMX }
+
 // GroupSlack is how many scales and biases may be read behind the last ones.
 const GroupSlack = 3
 

@@ -11,7 +11,7 @@ func (l *GroupLimbs) split(x []float32) uint32 {
 	return groupLimbsNaturalAVX512(&l.limbs[0], &x[0], &l.factors[0], groups, l.groupSize/32)
 }
 
-type groupDotsFunc func(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, table *byte)
+type groupDotsFunc func(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, control *byte, step int)
 
 // groupDotsForms has the kernels for one and two rows of x, by the order and by groups of 32, 64
 // and 128.
@@ -34,15 +34,26 @@ func groupDotsVector(out []float32, ld int, w *Codes, x []GroupLimbs, fours int)
 	_, _, _ = w.Data[(rows-1)*w.Stride+w.bytes(k)-1], w.Scales[:last+1], w.Biases[:last+1]
 	out2 := out[(len(x)-1)*ld:]
 	_, _ = out[rows-1], out2[rows-1]
-	kernel := groupDotsForms[len(x)-1][w.Order][w.GroupSize/64]
-	var table *byte
-	if w.Table != nil {
-		if w.Order != Halves || w.GroupSize != 32 {
+	kernel, control := w.groupKernel(len(x))
+	kernel(&out[0], &out2[0], &w.Data[0], w.Stride, &w.Scales[0], &w.Biases[0], w.Groups,
+		&one.limbs[0], &two.limbs[0], &one.factors[0], &two.factors[0], k/groupBlock(w.Order, w.GroupSize), fours, control, 8*w.Packed)
+}
+
+// groupKernel returns the kernel for that many rows of x, and its control.
+func (c *Codes) groupKernel(xs int) (groupDotsFunc, *byte) {
+	size := c.GroupSize / 64
+	switch {
+	case c.Packed > 0:
+		if c.Order != Natural || xs > 1 {
+			panic("simd: packed codes for several rows, or in halves")
+		}
+		kernels := [3]groupDotsFunc{groupDotsPacked32x1VNNI512, groupDotsPacked64x1VNNI512, groupDotsPacked128x1VNNI512}
+		return kernels[size], &unpackControls[c.Packed].wide[0]
+	case c.Table != nil:
+		if c.Order != Halves || size > 0 {
 			panic("simd: a table without groups of 32 in halves")
 		}
-		table = &w.Table[0]
-		kernel = [2]groupDotsFunc{groupDotsTable32x1VNNI512, groupDotsTable32x2VNNI512}[len(x)-1]
+		return [2]groupDotsFunc{groupDotsTable32x1VNNI512, groupDotsTable32x2VNNI512}[xs-1], &c.Table[0]
 	}
-	kernel(&out[0], &out2[0], &w.Data[0], w.Stride, &w.Scales[0], &w.Biases[0], w.Groups,
-		&one.limbs[0], &two.limbs[0], &one.factors[0], &two.factors[0], k/groupBlock(w.Order, w.GroupSize), fours, table)
+	return groupDotsForms[xs-1][c.Order][size], nil
 }
