@@ -8,7 +8,7 @@ import (
 
 // limbBlock returns how many rows of w are multiplied at a time with rows of x: so few that their
 // codes are still in the cache for the next row of x. For one row, only their scales and biases
-// need to stay there, 8 KiB of floats.
+// need to stay there, 8 KiB of floats, and codes that are unpacked.
 func (m *QuantizedRows) limbBlock(rows int) int {
 	if rows > 1 || m.groups == 0 {
 		return 64
@@ -50,7 +50,7 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 // mustUnpack reports whether codes must become bytes before they are multiplied.
 func (m *QuantizedRows) mustUnpack() bool { return m.order() == simd.Natural && m.Bits != 8 }
 
-// takesPacked reports whether they need not, for these rows of x.
+// takesPacked reports whether GroupDots takes the codes without that, for these rows of x.
 func (m *QuantizedRows) takesPacked(p *PreparedRows) bool {
 	return p.form == groupForm && p.rows == 1 && m.Mode == opdef.ModeAffine && simd.TakesPacked()
 }

@@ -30,7 +30,8 @@ type Config struct {
 	// ChunkTokens is the maximum number of prompt tokens in one step; default 512, and
 	// 1,024 on a discrete GPU. More make prompts faster, and let the tokens of others
 	// wait longer. Tokens of requests that generate are subtracted from it, down to a
-	// quarter. With 64, and at most 48 Sequences, no step has more than 64 rows.
+	// quarter. With 64, and at most 48 Sequences, no step has more than 64 rows; with 16,
+	// and at most 12, none more than 16.
 	ChunkTokens int
 	// Draft is the maximum number of tokens that are guessed ahead for a request, from
 	// what followed the same tokens earlier in its prompt and answer, and verified in

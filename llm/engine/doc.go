@@ -25,8 +25,8 @@
 //
 // A request has the same tokens whatever else runs, however its prompt is divided or shared,
 // where the products of a row do not depend on other rows: with affine and mxfp4 weights, on
-// CPUs with AVX-512 VNNI, and in steps of up to 64 rows (see Config.ChunkTokens) on
-// GPUs with fast dot products of bytes, unless the device was opened with
-// [kompute.WithoutBatchInvariance]. Otherwise the last bits of logits depend on how many rows
-// are in a step, and with them, now and then, a token.
+// CPUs with AVX-512 VNNI, and on GPUs with fast dot products of bytes in steps of up to 64 rows,
+// or 16 without tensor cores for bytes (see Config.ChunkTokens), unless the device was opened
+// with [kompute.WithoutBatchInvariance]. Otherwise the last bits of logits depend on how many
+// rows are in a step, and with them, now and then, a token.
 package engine

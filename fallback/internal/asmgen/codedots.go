@@ -36,13 +36,13 @@ const (
 )
 
 // prefetchAhead is how many bytes ahead codes are prefetched: somewhat more than
-// memory delivers in the time of one access.
+// memory delivers in the time of one access. groupDots asks for them twice as far ahead.
 const prefetchAhead = 4096
 
 func (d *codeDots) parts() int { return 16 / d.isa.lanes }
 
-// codeDotsFamily writes every form. With AVX-512 VNNI, only nvfp4's scales of 16 codes take them:
-// others have groups, and so simd.GroupDots.
+// codeDotsFamily writes every form. With AVX-512 VNNI, only nvfp4 with its groups of 16 takes them:
+// for larger groups there is simd.GroupDots.
 func codeDotsFamily() {
 	for _, form := range []struct {
 		isa             isa
@@ -212,12 +212,6 @@ func (d *codeDots) part(part, elements int) {
 		scale, bias := v.vec(), v.vec()
 		disp := part * v.lanes / d.groupLanes * 4
 		if d.groupLanes >= v.lanes { // one scale for the vector
-			if v.wide() {
-				VMULPS_BCST(d.scaleRow(row, disp), powers, scale)
-				VFMADD231PS(scale, dot, total)
-				VFMADD231PS_BCST(d.biasRow(row, disp), sums, total)
-				continue
-			}
 			VBROADCASTSS(d.scaleRow(row, disp), scale)
 			VBROADCASTSS(d.biasRow(row, disp), bias)
 		} else {

@@ -12,8 +12,8 @@ import (
 // elements.
 type groupDots struct {
 	halves bool // the parts of a block are the low and the high halves of its bytes
-	table  bool // which stand for numbers of a table
-	packed bool // or codes of any width, which have control as unpackCodes
+	table  bool // codes of 4 bits stand for numbers of a table
+	packed bool // codes have any number of bits, without gaps between them
 	parts  int
 	groups int // in a block
 	xs     int // rows of x
@@ -33,7 +33,11 @@ type groupDots struct {
 }
 
 func (d *groupDots) emit(order string) {
-	text("sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.", "groupDots%s%dx%dVNNI512", order, 64*d.parts/d.groups, d.xs)(
+	level := "VNNI512"
+	if d.packed {
+		level = "VBMI"
+	}
+	text("sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.", "groupDots%s%dx%d%s", order, 64*d.parts/d.groups, d.xs, level)(
 		"(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, control *byte, step int)")
 	stride, groups := arg("stride"), scaled("groups")
 	triple := tripled(groups)

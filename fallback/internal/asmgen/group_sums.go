@@ -20,7 +20,7 @@ func (d *groupDots) block() (all []sums) {
 	d.prefetch()
 	limb := d.limbs()
 	if d.halves && !d.table {
-		all = d.packedSums(limb)
+		all = d.narrowSums(limb)
 	} else {
 		all = d.wideSums(limb)
 	}
@@ -106,9 +106,9 @@ func (d *groupDots) products(codes []reg.VecVirtual, limb limbOf, x, which int, 
 	return sum
 }
 
-// packedSums are the sums of codes of 4 bits. The sum of a lane, 8·15·128 at most, fits 16 bits,
+// narrowSums are the sums of codes of 4 bits. The sum of a lane, 8·15·128 at most, fits 16 bits,
 // and so does that of two, so that sums of several rows move into one vector at once.
-func (d *groupDots) packedSums(limb limbOf) []sums {
+func (d *groupDots) narrowSums(limb limbOf) []sums {
 	pairs := make([][2][3]reg.VecVirtual, d.xs) // sums of two lanes, of two rows and by limb
 	for pair := range 2 {
 		first, second := d.codes(2*pair), d.codes(2*pair+1)

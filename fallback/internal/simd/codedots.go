@@ -17,7 +17,7 @@ type Codes struct {
 	Scales, Biases []float32
 	Groups         int
 	GroupSize      int // 16, 32, 64 or 128; 16 in the natural order only
-	// Table, if not nil, has the numbers of codes, of up to 5 bits, in the order Halves.
+	// Table, if not nil, has the numbers of codes in the order Halves.
 	// GroupDots takes it for groups of 32, and CodeDots does not.
 	Table *Table
 	// Packed, if not 0, is the number of bits of codes that are packed, in the order Natural.

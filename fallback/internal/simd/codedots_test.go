@@ -86,8 +86,12 @@ func TestCodeDotsExtremes(t *testing.T) {
 	inf := float32(math.Inf(1))
 	rng := rand.New(rand.NewPCG(7, 7))
 	forLevels(t, func(t *testing.T) {
-		for _, order := range []Order{Natural, Halves} {
-			w := randomCodeRows(rng, order, 4, 64, 2, 3)
+		for _, c := range []struct {
+			order Order
+			size  int
+		}{{Natural, 16}, {Natural, 64}, {Halves, 64}} {
+			order := c.order
+			w := randomCodeRows(rng, order, 4, c.size, 128/c.size, 3)
 			dots := func(x []float32) []float32 {
 				var l Limbs
 				l.Prepare(make([]byte, LimbSpace(len(x), order)), x, order)
@@ -137,12 +141,24 @@ func BenchmarkCodeDots(b *testing.B) {
 				for i := range x {
 					x[i] = rng.Float32()
 				}
-				var l Limbs
-				l.Prepare(make([]byte, LimbSpace(k, c.order)), x, c.order)
-				fastest(b, rows*k, func() { CodeDots(out, &w, &l, rows) })
+				fastest(b, rows*k, codeProducts(out, &w, x, rows))
 			})
 		}
 	}
+}
+
+// codeProducts returns what multiplies rows with x, by GroupDots where that is taken. There is
+// slack behind their factors.
+func codeProducts(out []float32, w *Codes, x []float32, rows int) func() {
+	if !HasTiles() {
+		var l Limbs
+		l.Prepare(make([]byte, LimbSpace(len(x), w.Order)), x, w.Order)
+		return func() { CodeDots(out, w, &l, rows) }
+	}
+	w.Scales, w.Biases = append(w.Scales, 0, 0, 0), append(w.Biases, 0, 0, 0)
+	l := make([]GroupLimbs, 1)
+	l[0].Prepare(make([]float32, GroupLimbSpace(len(x), w.Order, w.GroupSize)), x, w.Order, w.GroupSize)
+	return func() { GroupDots(out, rows, w, l, rows) }
 }
 
 // TestUnpackCodes compares every form with the definition of the bit stream.
@@ -179,14 +195,14 @@ func TestUnpackCodes(t *testing.T) {
 func BenchmarkCodeDotsMemory(b *testing.B) {
 	const rows, k = 1 << 16, 1024
 	w := randomCodeRows(rand.New(rand.NewPCG(8, 8)), Halves, 4, 128, k/128, rows)
-	var l Limbs
-	l.Prepare(make([]byte, LimbSpace(k, Halves)), randomNumbers(rand.New(rand.NewPCG(8, 9)), k), Halves)
-	out := make([]float32, rows)
+	out := make([]float32, 64)
 	piece := w
+	multiply := codeProducts(out, &piece, randomNumbers(rand.New(rand.NewPCG(8, 9)), k), 64)
+	w.Scales, w.Biases = piece.Scales, piece.Biases // with slack
 	fastest(b, rows*k, func() {
 		for row := 0; row < rows; row += 64 {
 			piece.Data, piece.Scales, piece.Biases = w.Data[row*w.Stride:], w.Scales[row*8:], w.Biases[row*8:]
-			CodeDots(out[row:], &piece, &l, 64)
+			multiply()
 		}
 	})
 }

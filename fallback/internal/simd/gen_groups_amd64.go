@@ -24,87 +24,87 @@ func halfE8M0AVX512(scales *float32, biases *float32, codes *byte, count int) ui
 //go:noescape
 func halfE4M3AVX512(scales *float32, biases *float32, codes *byte, count int) uint32
 
-// groupDotsPacked32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsPacked32x1VBMI sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
-func groupDotsPacked32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+func groupDotsPacked32x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsPacked64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsPacked64x1VBMI sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
-func groupDotsPacked64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+func groupDotsPacked64x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsPacked128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsPacked128x1VBMI sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
-func groupDotsPacked128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+func groupDotsPacked128x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsHalves32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsHalves64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsHalves128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsTable32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsTable32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsTable32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsNatural32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsNatural64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsNatural128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsHalves32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsHalves64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsHalves128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsTable32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsTable32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsTable32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsNatural32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsNatural64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last.
+// groupDotsNatural128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)

@@ -410,9 +410,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func groupDotsPacked32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// func groupDotsPacked32x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
-TEXT ·groupDotsPacked32x1VNNI512(SB), NOSPLIT, $128-120
+TEXT ·groupDotsPacked32x1VBMI(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -673,9 +673,9 @@ DATA transposedColumns<>+56(SB)/4, $0x0000000b
 DATA transposedColumns<>+60(SB)/4, $0x0000000f
 GLOBL transposedColumns<>(SB), RODATA|NOPTR, $64
 
-// func groupDotsPacked64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// func groupDotsPacked64x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
-TEXT ·groupDotsPacked64x1VNNI512(SB), NOSPLIT, $128-120
+TEXT ·groupDotsPacked64x1VBMI(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX
@@ -1078,9 +1078,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func groupDotsPacked128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// func groupDotsPacked128x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
-TEXT ·groupDotsPacked128x1VNNI512(SB), NOSPLIT, $128-120
+TEXT ·groupDotsPacked128x1VBMI(SB), NOSPLIT, $128-120
 	MOVQ         stride+24(FP), AX
 	MOVQ         groups+48(FP), CX
 	SHLQ         $0x02, CX

@@ -44,13 +44,13 @@ func (c *Codes) groupKernel(xs int) (groupDotsFunc, *byte) {
 	size := c.GroupSize / 64
 	switch {
 	case c.Packed > 0:
-		if c.Order != Natural || xs > 1 {
-			panic("simd: packed codes for several rows, or in halves")
+		if c.Order != Natural || xs > 1 || !TakesPacked() {
+			panic("simd: packed codes in halves, for several rows or without AVX-512 VBMI")
 		}
-		kernels := [3]groupDotsFunc{groupDotsPacked32x1VNNI512, groupDotsPacked64x1VNNI512, groupDotsPacked128x1VNNI512}
+		kernels := [3]groupDotsFunc{groupDotsPacked32x1VBMI, groupDotsPacked64x1VBMI, groupDotsPacked128x1VBMI}
 		return kernels[size], &unpackControls[c.Packed].wide[0]
 	case c.Table != nil:
-		if c.Order != Halves || size > 0 {
+		if c.Order != Halves || c.GroupSize != 32 {
 			panic("simd: a table without groups of 32 in halves")
 		}
 		return [2]groupDotsFunc{groupDotsTable32x1VNNI512, groupDotsTable32x2VNNI512}[xs-1], &c.Table[0]

@@ -29,7 +29,7 @@ func TestGroupDots(t *testing.T) {
 
 func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	t.Helper()
-	order, bits, size, groups := Order(rng.IntN(2)), 4, 32<<rng.IntN(3), 1+rng.IntN(9)
+	order, bits, size, groups := Order(rng.IntN(2)), 4, 32<<rng.IntN(3), 1+rng.IntN(12)
 	if order == Natural {
 		bits = 8
 	}
@@ -43,6 +43,23 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 		clear(numbers[:size])
 	}
 	w := randomCodeRows(rng, order, bits, size, groups, rows)
+	count := 1 + rng.IntN(3)
+	bytes := make([]float32, rows*k/4)
+	codesOf := unsafe.Slice((*byte)(unsafe.Pointer(&bytes[0])), rows*k)
+	for i := range rows {
+		copy(codesOf[i*k:], w.asBytes(i, k))
+	}
+	switch {
+	case order == Halves && size == 32 && rng.IntN(2) == 0:
+		w.Table = &Table{0, 12, 24, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 2}
+		for i, code := range codesOf {
+			codesOf[i] = w.Table[code]
+		}
+	case order == Natural && TakesPacked() && rng.IntN(2) == 0:
+		count, bits = 1, []int{2, 3, 5, 6}[rng.IntN(4)]
+		w.pack(rng, codesOf, bits, rows, k)
+	}
+	name = fmt.Sprintf("%s: %d bits, table %v", name, bits, w.Table != nil)
 	scales, biases := make([]float32, groups*32), make([]float32, groups*32)
 	TransposePanel(scales, w.Scales, groups, rows, groups)
 	TransposePanel(biases, w.Biases, groups, rows, groups)
@@ -52,7 +69,6 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 		space[i] = float32(math.NaN()) // what does not exist must be cleared
 	}
 	w.Scales, w.Biases = append(w.Scales, space[:GroupSlack]...), append(w.Biases, space[:GroupSlack]...)
-	count := 1 + rng.IntN(3)
 	x := make([]GroupLimbs, count)
 	var tiles Tiles
 	tiles.Reset(count, k, size)
@@ -62,10 +78,6 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 		require.True(t, tiles.Set(i, numbers))
 	}
 	panel := make([]float32, 8*k)
-	bytes := make([]float32, rows*k/4)
-	for i := range rows {
-		copy(unsafe.Slice((*byte)(unsafe.Pointer(&bytes[0])), rows*k)[i*k:], w.asBytes(i, k))
-	}
 	TransposePanel(panel, bytes, k/4, rows, k/4)
 	codes := Aligned(make([]float32, TileNumbers(k)+15))
 	ExpandTiles(codes, panel, k, 8, size)
@@ -82,6 +94,21 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 		with[k-1], with[k-2] = v, v
 		require.False(t, tiles.Set(0, with), name)
 		require.False(t, x[0].Prepare(make([]float32, GroupLimbSpace(k, order, size)), with, order, size), name)
+	}
+}
+
+// pack replaces codes by those of some bits, of which the bytes keep as many, packed, with rows
+// further apart than they are long.
+func (c *Codes) pack(rng *rand.Rand, bytes []byte, bits, rows, k int) {
+	c.Packed = bits
+	c.Stride = c.bytes(k) + 4*rng.IntN(2)
+	c.Data = make([]byte, rows*c.Stride)
+	for i := range bytes {
+		bytes[i] &= 1<<bits - 1
+		for bit := range bits {
+			at := i/k*c.Stride*8 + i%k*bits + bit
+			c.Data[at/8] |= bytes[i] >> bit & 1 << (at % 8)
+		}
 	}
 }
 
