@@ -63,10 +63,10 @@ type PreparedRows struct {
 	groups    []simd.GroupLimbs
 	space     []float32 // of groups
 	tiles     simd.Tiles
-	floats    []float32 // the rows, where products may need them
-	stride    int       // of limbs in bytes, or of groups in floats
+	stride    int // of limbs in bytes, or of groups in floats
 
 	keepsFloats bool
+	floats      []float32 // the rows, if products may need them
 
 	// Rows with infinities or NaNs, or whose sums of a group overflow, and their floats: whole
 	// numbers cannot represent them.

@@ -20,8 +20,7 @@ type groupDots struct {
 
 	code, ahead, step  reg.GPVirtual
 	row                rowAt
-	bytes, shifts      reg.VecVirtual // of packed codes
-	present            reg.OpmaskVirtual
+	wide               wideCodes // that are packed
 	x, powers          []reg.GPVirtual
 	mask, weight, zero reg.VecVirtual
 	ones, times256     reg.VecVirtual   // of 16 bits
@@ -121,18 +120,6 @@ func (d *groupDots) store() {
 	}
 }
 
-// packedConstants loads what takes 64 codes from step bytes; simd.unpackControl documents it.
-func (d *groupDots) packedConstants() {
-	d.bytes, d.shifts, d.mask, d.present, d.step = ZMM(), ZMM(), ZMM(), K(), arg("step")
-	control, ones := arg("control"), GP64()
-	VMOVDQU64(Mem{Base: control}, d.bytes)
-	VMOVDQU64(Mem{Base: control, Disp: 64}, d.shifts)
-	VPBROADCASTD(Mem{Base: control, Disp: 128}, d.mask)
-	MOVQ(I64(-1), ones)
-	BZHIQ(d.step, ones, ones)
-	KMOVQ(ones, d.present)
-}
-
 func (d *groupDots) constants() {
 	v := avx512
 	if d.halves {
@@ -143,7 +130,8 @@ func (d *groupDots) constants() {
 		VBROADCASTI32X4(Mem{Base: arg("control")}, d.numbers)
 	}
 	if d.packed {
-		d.packedConstants()
+		d.step = arg("step")
+		d.wide = newWideCodes(arg("control"), d.step)
 	}
 	d.weight, d.zero = v.constant(0x47800000), ZMM() // 65536
 	v.zero(d.zero)

@@ -159,7 +159,7 @@ func (d *groupDots) codes(row int) []reg.VecVirtual {
 	return []reg.VecVirtual{first, second}
 }
 
-// packedCodes makes bytes of codes, as unpack512 does.
+// packedCodes makes bytes of codes.
 func (d *groupDots) packedCodes(row int) (parts []reg.VecVirtual) {
 	at := d.row(row, 0)
 	for part := range d.parts {
@@ -168,12 +168,7 @@ func (d *groupDots) packedCodes(row int) (parts []reg.VecVirtual) {
 			LEAQ(at, second)
 			at = Mem{Base: second, Index: d.step, Scale: 1}
 		}
-		r := ZMM()
-		VMOVDQU8_Z(at, d.present, r)
-		VPERMB(r, d.bytes, r)
-		VPMULTISHIFTQB(r, d.shifts, r)
-		VPANDD(d.mask, r, r)
-		parts = append(parts, r)
+		parts = append(parts, d.wide.unpack(at))
 	}
 	return parts
 }

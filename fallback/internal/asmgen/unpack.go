@@ -3,6 +3,7 @@ package main
 import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 // unpackFamily writes the functions that unpack codes to bytes.
@@ -22,29 +23,44 @@ func unpackName(table bool, isa string) string {
 	return "unpackCodes" + isa
 }
 
-// unpack512 moves the bytes of eight codes to every eight bytes, and takes each
-// code from there by a shift of its own.
+// wideCodes takes 64 codes from step bytes: it moves the bytes of eight codes to every eight
+// bytes, and takes each code from there by a shift of its own.
+type wideCodes struct {
+	bytes, shifts, mask reg.VecVirtual
+	present             reg.OpmaskVirtual
+}
+
+func newWideCodes(control, step reg.GPVirtual) wideCodes {
+	u := wideCodes{ZMM(), ZMM(), ZMM(), K()}
+	VMOVDQU64(Mem{Base: control}, u.bytes)
+	VMOVDQU64(Mem{Base: control, Disp: 64}, u.shifts)
+	VPBROADCASTD(Mem{Base: control, Disp: 128}, u.mask)
+	ones := GP64()
+	MOVQ(I64(-1), ones)
+	BZHIQ(step, ones, ones)
+	KMOVQ(ones, u.present)
+	return u
+}
+
+func (u *wideCodes) unpack(from Mem) reg.VecVirtual {
+	x := ZMM()
+	VMOVDQU8_Z(from, u.present, x)
+	VPERMB(x, u.bytes, x)
+	VPMULTISHIFTQB(x, u.shifts, x)
+	VPANDD(u.mask, x, x)
+	return x
+}
+
 func unpack512(table bool) {
 	text("writes codes as bytes, 64 times count of them; with a table, its numbers in their place.", "%s", unpackName(table, "VBMI"))(
 		"(dst *byte, codes *byte, count int, step int, control *byte)")
 	dst, codes, count, step, control := arg("dst"), arg("codes"), arg("count"), arg("step"), arg("control")
-	bytes, shifts, mask, numbers := ZMM(), ZMM(), ZMM(), ZMM()
-	VMOVDQU64(Mem{Base: control}, bytes)
-	VMOVDQU64(Mem{Base: control, Disp: 64}, shifts)
-	VPBROADCASTD(Mem{Base: control, Disp: 128}, mask)
+	wide, numbers := newWideCodes(control, step), ZMM()
 	if table {
 		VBROADCASTI32X4(Mem{Base: control, Disp: 144}, numbers)
 	}
-	ones, k := GP64(), K()
-	MOVQ(I64(-1), ones)
-	BZHIQ(step, ones, ones)
-	KMOVQ(ones, k)
 	Label("loop")
-	x := ZMM()
-	VMOVDQU8_Z(Mem{Base: codes}, k, x)
-	VPERMB(x, bytes, x)
-	VPMULTISHIFTQB(x, shifts, x)
-	VPANDD(mask, x, x)
+	x := wide.unpack(Mem{Base: codes})
 	if table {
 		VPSHUFB(x, numbers, x)
 	}

@@ -74,10 +74,10 @@ TEXT ·unpackTableVBMI(SB), NOSPLIT, $0-40
 	VMOVDQU64       (SI), Z0
 	VMOVDQU64       64(SI), Z1
 	VPBROADCASTD    128(SI), Z2
+	MOVQ            $-1, DI
+	BZHIQ           BX, DI, DI
+	KMOVQ           DI, K1
 	VBROADCASTI32X4 144(SI), Z3
-	MOVQ            $-1, SI
-	BZHIQ           BX, SI, SI
-	KMOVQ           SI, K1
 
 loop:
 	VMOVDQU8.Z     (CX), K1, Z4

@@ -46,8 +46,8 @@ func (l *GroupLimbs) Prepare(space []float32, x []float32, order Order, groupSiz
 		return true
 	}
 	space = Aligned(space)
-	limbs := cutFloats(&space, 3*whole/4)
-	l.limbs, l.factors = unsafe.Slice((*byte)(unsafe.Pointer(&limbs[0])), 3*whole), cutFloats(&space, 2*whole/groupSize)
+	l.limbs = unsafe.Slice((*byte)(unsafe.Pointer(&space[0])), 3*whole)
+	l.factors = space[3*whole/4:][:2*whole/groupSize]
 	if whole > len(x) {
 		clear(l.limbs[3*(whole-groupBlock(order, groupSize)):])
 		clear(l.factors[2*groups:])
@@ -61,12 +61,6 @@ func (l *GroupLimbs) Prepare(space []float32, x []float32, order Order, groupSiz
 		}
 	}
 	return true
-}
-
-func cutFloats(rest *[]float32, n int) []float32 {
-	out := (*rest)[:n:n]
-	*rest = (*rest)[n:]
-	return out
 }
 
 // GroupDots sets out[i·ld+j] to the product of row j of w with x[i], for j < rows. Each x has

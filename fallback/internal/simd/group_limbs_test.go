@@ -13,18 +13,12 @@ import (
 
 // TestGroupDots compares products with the codes themselves to the bit with those of tiles.
 func TestGroupDots(t *testing.T) {
-	for _, level := range Levels() {
-		t.Run(level.String(), func(t *testing.T) {
-			defer Use(Use(level))
-			if !HasTiles() {
-				t.Skip("has no tiles")
-			}
-			rng := rand.New(rand.NewPCG(14, 14))
-			for range 200 {
-				checkGroupDots(t, rng)
-			}
-		})
-	}
+	forTileLevels(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(14, 14))
+		for range 200 {
+			checkGroupDots(t, rng)
+		}
+	})
 }
 
 func checkGroupDots(t *testing.T, rng *rand.Rand) {
@@ -74,7 +68,7 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	tiles.Reset(count, k, size)
 	for i := range x {
 		numbers[rng.IntN(k)] = float32(rng.NormFloat64())
-		require.True(t, x[i].Prepare(cutFloats(&space, len(space)/(3-i)), numbers, order, size), name)
+		require.True(t, x[i].Prepare(space[i*len(space)/3:(i+1)*len(space)/3], numbers, order, size), name)
 		require.True(t, tiles.Set(i, numbers))
 	}
 	panel := make([]float32, 8*k)

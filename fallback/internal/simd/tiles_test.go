@@ -11,14 +11,17 @@ import (
 )
 
 // TestTiles compares products on tiles with float64, and their bits with plain Go.
-func TestTiles(t *testing.T) {
+func TestTiles(t *testing.T) { forTileLevels(t, testTiles) }
+
+// forTileLevels runs a test with every level that has tiles.
+func forTileLevels(t *testing.T, test func(t *testing.T)) {
 	for _, level := range Levels() {
 		t.Run(level.String(), func(t *testing.T) {
 			defer Use(Use(level))
 			if !HasTiles() {
 				t.Skip("multiplies floats")
 			}
-			testTiles(t)
+			test(t)
 		})
 	}
 }
