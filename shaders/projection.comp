@@ -18,8 +18,8 @@
 //
 // With OVERLAP, the first weights are loaded before x is there.
 //
-// The order of sums depends on LANES alone, not on SLOTS, ABREAST, ROWS, TURNS
-// and PIECE.
+// The order of sums depends on LANES and SPAN alone, not on SLOTS, ABREAST, ROWS,
+// TURNS and PIECE.
 //
 // With INTEGERS, codes that fit into bytes are multiplied as such (code_bytes.glsl),
 // and x is kept as integers: byte_limbs.glsl. For codes of 4 bits that takes half as
@@ -35,7 +35,7 @@ layout(local_size_x_id = 0) in; // SLOTS * ABREAST * LANES
 #include "quads.glsl"
 #include "math.glsl"
 
-layout(constant_id = 23) const uint OVERLAP = 0; // 1 << …_BINDING
+layout(constant_id = 24) const uint OVERLAP = 0; // 1 << …_BINDING
 #define X_BINDING 0
 #define RESIDUAL_BINDING 2
 #define RESULT_BINDING(set) (6 + 4 * (set))
@@ -66,6 +66,7 @@ layout(constant_id = 20) const uint PIECE = 1024; // a multiple of 32 * LANES
 layout(constant_id = 21) const uint X_ROWS = 1;   // of a workgroup
 layout(constant_id = 22) const uint HALVES = 0;   // 1: scales and biases are 16 bits each and lie in pairs in words
                                                   // 2: there are no biases, but two scales to a unit
+layout(constant_id = 23) const uint SPAN = 1; // units whose products are added up as integers: 1, or 2 or 4 with INTEGERS
 
 #define residual_DT y_DT
 TENSOR_BLOCKS(2, residual, readonly)

@@ -41,7 +41,7 @@ layout(constant_id = 8) const uint LANES = 32;      // units of a slice
 layout(constant_id = 9) const uint ABREAST = 8;     // as many as slices take, or a multiple of that
 layout(constant_id = 10) const uint SLOTS = 1;      // even with SiLU and one tile
 layout(constant_id = 11) const uint TILES = 1;      // of a team: 1 or 2
-layout(constant_id = 12) const uint RUN = 1;        // a power of two, at most the chunks of a slice
+layout(constant_id = 12) const uint RUN = 1;        // one, or all chunks of a part (projection_sums.glsl)
 layout(constant_id = 13) const uint SIDE = 16;      // rows of x: 16 or 8
 layout(constant_id = 14) const uint NORM = 0;       // whether x is to be multiplied by 1/rms
 
@@ -55,6 +55,7 @@ QUADS_IN(14, x)
 layout(constant_id = 17) const uint BITS = 4;
 layout(constant_id = 18) const uint SCALE_WORDS = 0; // words that the scales of a chunk fill, and its biases; 0: not whole ones
 layout(constant_id = 19) const uint UNIT_SCALES = 1; // 2: each half of a unit has its own, and there are no biases
+layout(constant_id = 20) const uint SPAN = 1;        // units whose products are added up as integers: unit_integers.glsl
 
 layout(push_constant) uniform Push { ProjectionParams p; };
 
@@ -66,6 +67,7 @@ const uint SMALL_SHIFT = UNIT_SCALES == 2 ? 4 : 5;
 const uint CHUNKS = (UNITS + CHUNK - 1) / CHUNK;
 const bool EVEN = UNITS % (CHUNK * RUN * ABREAST) == 0;
 const uint SLICE_TEAMS = LANES / CHUNK / RUN;
+const uint PART_TEAMS = (LANES < PART_UNITS ? LANES : PART_UNITS) / CHUNK / RUN;
 const uint ROUNDS = (CHUNKS + ABREAST * RUN - 1) / (ABREAST * RUN);
 const uint PLACES = SLOTS * ABREAST; // of teams with the same codes
 const uint TEAMS = PLACES * X_BLOCKS;
@@ -137,61 +139,49 @@ vec4 x_in(uint at) { return x_quad(at); }
 #include "byte_tile_stores.glsl"
 #include "coopmat_results.glsl"
 
-// Sums that are still to be added to the next one of the same size: of a unit, of two, of a chunk, of two chunks and
-// so on.
-FLOATS waiting_unit[TILES], waiting_pair[TILES];
-FLOATS waiting_run[TILES * 3];
-FLOATS sums[TILES];
+#include "chunk_sums.glsl"
+
+FLOATS sums[TILES]; // of a run so far
 
 // Where the scales and biases of a group are.
 uint group_from(uint t, uint group) { return tile_from(place(), t) + SCALES_FROM + group * 8; }
 
-// Adds up the units of a chunk as lanes of a subgroup would: pairs, and then the pairs.
-void add_chunk(uint unit, uint x) {
-    UNROLL for (uint u = 0; u < CHUNK; u++) {
-        hold_unit(0, x + 2 * u, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
-        [[unroll]] for (uint t = 0; t < TILES; t++) {
-            INTEGERS high, rest;
-            multiply_bytes(tile_from(place(), t) + UNIT_PITCH * u, 0, high, rest);
-            if (u % (1 << GROUP_SHIFT) == 0) {
-                hold_scales(t, group_from(t, (u >> GROUP_SHIFT) * UNIT_SCALES));
-            }
-            FLOATS result;
-            unit_floats(high, rest, 0, t, unit + u < UNITS, result);
-            if (UNIT_SCALES == 2) {
-                multiply_bytes(tile_from(place(), t) + UNIT_PITCH * u + 1, 0, high, rest);
-                hold_scales(t, group_from(t, 2 * u + 1));
-                add_half(high, rest, 0, t, unit + u < UNITS, result);
-            }
-            if (u % 2 == 0) {
-                waiting_unit[t] = result;
-                continue;
-            }
-            floats_add(result, waiting_unit[t]);
-            if (u % 4 == 1) {
-                waiting_pair[t] = result;
-                continue;
-            }
-            floats_add(result, waiting_pair[t]);
-            sums[t] = result;
-        }
+// The contribution of the span that ends with unit u of a chunk.
+void span_result(uint u, uint t, bool exists, out FLOATS result) {
+    if (begins_group(u)) {
+        hold_scales(t, group_from(t, (u >> GROUP_SHIFT) * UNIT_SCALES));
+    }
+    span_floats(0, t, exists, result);
+    if (UNIT_SCALES == 2) {
+        begin_span(t);
+        multiply_bytes(tile_from(place(), t) + UNIT_PITCH * u + 1, 0, t);
+        hold_scales(t, group_from(t, 2 * u + 1));
+        add_half(0, t, exists, result);
     }
 }
 
-// Adds up the chunks of a run in the same way.
-void add_to_run(uint number) {
-    [[unroll]] for (uint t = 0; t < TILES; t++) {
-        bool done = false;
-        [[unroll]] for (uint level = 0; 1 << level < RUN; level++) {
-            if (!done) {
-                if ((number >> level) % 2 == 0) {
-                    waiting_run[t * 3 + level] = sums[t];
-                    done = true;
-                } else {
-                    floats_add(sums[t], waiting_run[t * 3 + level]);
-                }
+// Adds the products of a chunk to the sums, or begins with them.
+void add_chunk(uint unit, uint x, bool first) {
+    FLOATS results[TILES];
+    UNROLL for (uint u = 0; u < CHUNK; u++) {
+        hold_unit(0, x + 2 * u);
+        hold_span(0, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
+        [[unroll]] for (uint t = 0; t < TILES; t++) {
+            if (u % SPAN == 0) {
+                begin_span(t);
+            }
+            multiply_bytes(tile_from(place(), t) + UNIT_PITCH * u, 0, t);
+            if ((u + 1) % SPAN == 0) {
+                span_result(u, t, unit + u < UNITS, results[t]);
+                add_to_chunk(u, t, results[t]);
             }
         }
+    }
+    [[unroll]] for (uint t = 0; t < TILES; t++) {
+        if (!first) {
+            floats_add(results[t], sums[t]);
+        }
+        sums[t] = results[t];
     }
 }
 
@@ -243,8 +233,7 @@ void main() {
             fetch(next);
             fetch_x(next);
         }
-        add_chunk(unit, x_from(x_block()));
-        add_to_run(number);
+        add_chunk(unit, x_from(x_block()), number == 0);
         team_barrier();
         if (number + 1 == RUN) {
             end_round(round_);

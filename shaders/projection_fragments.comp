@@ -2,15 +2,15 @@
 // projection_parts, and projection_join finishes them, but lanes make matrices of float16 in their registers
 // (fragments.glsl), so codes take no detour through shared memory.
 //
-// A chunk is the columns that have one scale, at most 128. The chunk's x are integers of at most 2^22 times one power
-// of two, and an integer is 2048 times a high digit plus a low one, which float16 holds. A code c becomes the subnormal
-// number c * 2^-24, which takes a mask and no arithmetic. Tensor cores add up their products without rounding, and
-// scale and bias come in once for a chunk. In projection_parts they do for each 32 columns, and x has a power of two
-// for each of these. So rows have other last bits than there: WithoutBatchInvariance.
+// A chunk is a span of unit_integers.glsl: the columns that have one scale, at most 128. An integer is 2048 times a high
+// digit plus a low one, which float16 holds. A code c becomes the subnormal number c * 2^-24, which takes a mask and no
+// arithmetic. Tensor cores add up their products without rounding. So with groups of 128, a row has the same bits as by
+// other kernels. Smaller ones are added up in another order, because there are no registers for what would have to wait:
+// WithoutBatchInvariance.
 //
-// Where x has 16 bits, one digit is enough: a float16 holds the 11 bits of a float16 and the 8 of a bfloat16. Products
-// of x and a gain are rounded to 11 bits, which is what a norm that stores float16 would keep. Sums of such products
-// are not exact, but off by far less than that.
+// With that, one digit of x of 16 bits is enough: a float16 holds the 11 bits of a float16 and the 8 of a bfloat16.
+// Products of x and a gain are rounded to 11 bits, which is what a norm that stores float16 would keep. Sums of such
+// products are not exact, but off by far less than that.
 //
 // variants: narrow_subgroup_khr
 // requires: float16
@@ -33,7 +33,7 @@ layout(constant_id = 3) const uint biases_DT = DT_FLOAT32;
 layout(constant_id = 4) const uint GROUP_SHIFT = 1; // log2 of the units of a group
 layout(constant_id = 5) const uint COLS = 1024;     // of x, a multiple of 32
 layout(constant_id = 6) const uint SETS = 1;        // matrices, of at least PAIR_ROWS rows each
-layout(constant_id = 7) const uint PART = 16;       // units of a part, a multiple of 16
+layout(constant_id = 7) const uint PART = 16;       // units of a part
 layout(constant_id = 8) const uint TEAMS = 8;
 layout(constant_id = 9) const uint TURNS = 1; // pairs of tiles of a team
 layout(constant_id = 10) const uint NORM = 0; // 1: without gain, 2: with
@@ -60,14 +60,16 @@ const uint TILES = 2, PAIR_ROWS = 16 * TILES;       // that a team has at a time
 const uint HELD = 4;                                // chunks whose scales a team holds at a time
 const uint LAST_GROUP = (UNITS - 1) >> GROUP_SHIFT; // of a row of w
 
+const uint SPAN = DIGITS_OF_X == 2 ? CHUNK : 1;
 #include "code_bytes.glsl"
 #include "projection_matrices.glsl"
 
 // The digits of x, four pairs in a quad, by block, chunk, quad and lane; then for each chunk and row of x its multiple
-// and sum.
+// and sum, and then what sums of products with the high and the low digits begin with.
 const uint DIGIT_QUADS = CHUNK * DIGITS_OF_X; // of a chunk: one or two for each word
 const uint FACTORS_FROM = BLOCKS * RUN * DIGIT_QUADS * 32;
-shared uvec4 work[FACTORS_FROM + RUN * SIDE / 2];
+const uint STARTS_AFTER = RUN * SIDE / 2;
+shared uvec4 work[FACTORS_FROM + (SPAN > 1 ? 2 : 1) * STARTS_AFTER];
 shared uint row_scales[TEAMS * 32 * HELD]; // scale and bias, 16 bits each, by team, row of w and chunk
 
 uint team() { return gl_SubgroupID; }
@@ -131,23 +133,39 @@ void store_scales(uint chunk) {
 // The scale and the bias of a row of the team's tiles.
 vec2 scale_of(uint chunk, uint row) {
     uint bits = row_scales[(team() * 32 + row) * HELD + chunk % HELD];
-    return vec2(bits_to_float(bits, scales_DT), bits_to_float(bits >> 16, biases_DT)); // which ignores those above 16
+    return byte_factors(bits_to_float(bits, scales_DT), bits_to_float(bits >> 16, biases_DT)); // which ignores those above 16
 }
 
 SUMS totals[TILES * BLOCKS];
 
 void clear_totals() {
     [[unroll]] for (uint i = 0; i < TILES * BLOCKS; i++) {
-        totals[i] = SUMS(0.0);
+        totals[i] = SUMS(-0.0); // to which any number is added without a change
+    }
+}
+
+// What sums of products of a chunk with a block of x begin with, those with the high digits and with the low ones.
+void begin_sums(uint b, uint chunk, out SUMS high, out SUMS low) {
+    vec4 starts = vec4(0.0); // of two neighbouring rows of x
+    if (SPAN > 1) {
+        starts = uintBitsToFloat(work[factors_at(chunk, b * 8 + lane() % 4 * 2) + STARTS_AFTER]);
+    }
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        high[i] = starts[i % 2 * 2];
+        low[i] = starts[i % 2 * 2 + 1];
     }
 }
 
 // Adds the products of a chunk to totals.
 void add_chunk(uint chunk, uvec4 codes[2 * TILES]) {
     SUMS high_sums[TILES * BLOCKS], low_sums[TILES * BLOCKS];
-    [[unroll]] for (uint i = 0; i < TILES * BLOCKS; i++) {
-        high_sums[i] = SUMS(0.0);
-        low_sums[i] = SUMS(0.0);
+    [[unroll]] for (uint b = 0; b < BLOCKS; b++) {
+        SUMS high, low;
+        begin_sums(b, chunk, high, low);
+        [[unroll]] for (uint t = 0; t < TILES; t++) {
+            high_sums[t * BLOCKS + b] = high;
+            low_sums[t * BLOCKS + b] = low;
+        }
     }
     [[unroll]] for (uint i = 0; i < 2 * CHUNK; i++) {
         uint shift = i % 2 * 8;
@@ -178,11 +196,12 @@ void add_chunk(uint chunk, uvec4 codes[2 * TILES]) {
     [[unroll]] for (uint b = 0; b < BLOCKS; b++) {
         vec4 of_x = uintBitsToFloat(work[factors_at(chunk, b * 8 + lane() % 4 * 2)]);
         [[unroll]] for (uint t = 0; t < TILES; t++) {
+            uint at = t * BLOCKS + b;
             [[unroll]] for (uint i = 0; i < 4; i++) {
-                uint at = t * BLOCKS + b, k = 2 * t + i / 2, column = i % 2 * 2;
+                uint k = 2 * t + i / 2, column = i % 2 * 2;
                 float low = DIGITS_OF_X == 2 ? low_sums[at][i] : 0.0;
                 float products = fma(high_sums[at][i], HIGH_DIGIT, low) * of_x[column];
-                totals[at][i] = fma(by[k].x, products, fma(by[k].y, of_x[column + 1], totals[at][i]));
+                totals[at][i] += unit_product(products, by[k].x, by[k].y, of_x[column + 1]);
             }
         }
     }

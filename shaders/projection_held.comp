@@ -23,7 +23,6 @@ layout(local_size_x_id = 0) in; // TEAMS * 32
 #include "quads.glsl"
 #include "math.glsl"
 #include "projection_sums.glsl"
-#include "unit_digits.glsl"
 #extension GL_KHR_shader_subgroup_vote : require
 
 layout(constant_id = 1) const uint y_DT = DT_FLOAT32; // the residual's too
@@ -35,7 +34,7 @@ layout(constant_id = 6) const uint SETS = 1;        // matrices
 layout(constant_id = 7) const uint EPILOGUE = 0;    // PROJECTION_*, but no arg_max
 layout(constant_id = 8) const uint LANES = 32;      // units of a slice
 layout(constant_id = 9) const uint TEAMS = 8;       // as many as slices take, or a multiple of that
-layout(constant_id = 10) const uint CHUNK = 4;      // units of a team: 2 or 4
+layout(constant_id = 10) const uint CHUNK = 4;      // units of a team: 2 or 4, at least a span
 layout(constant_id = 11) const uint TILES = 1;      // 1 or 2; 2 with SiLU
 layout(constant_id = 12) const uint SIDE = 8;       // rows of x: 16 or 8
 layout(constant_id = 13) const uint NORM = 0;       // 1: without gain, 2: with
@@ -49,7 +48,8 @@ QUADS_IN(14, gain)
 TENSOR_BLOCKS(13, residual, readonly)
 TENSOR_BITS(residual)
 
-layout(constant_id = 17) const uint OVERLAP = 0; // 1 << a binding
+layout(constant_id = 17) const uint SPAN = 1;    // units whose products are added up as integers: unit_integers.glsl
+layout(constant_id = 18) const uint OVERLAP = 0; // 1 << a binding
 #include "awaited_x.glsl"
 layout(set = 0, binding = 13) volatile coherent readonly buffer AwaitedResidual { uint data[]; } awaited_residual;
 const bool AWAITS_RESIDUAL = OVERLAPS(13);
@@ -89,12 +89,14 @@ const uint TILE = 16 * SIDE;                                                // e
 const uint PITCH = 5;
 const uint SCALES_FROM = 16 * PITCH;
 const uint OPERANDS = SCALES_FROM + GROUPS * 8;
-// The layout of a unit of x: rows of digits, padded by one quad, multiples and sums.
+// The layout of a unit of x: rows of digits, padded by one quad; the last one of a span also has multiples, sums and
+// what sums of products begin with.
 const uint HELD_PITCH = 3;
 const uint HELD_MULTIPLES = 3 * SIDE * HELD_PITCH;
 const uint UNIT_SUMS = SIDE / 4;
 const uint HELD_SUMS = HELD_MULTIPLES + UNIT_SUMS;
-const uint HELD_UNIT = HELD_SUMS + SIDE / 4;
+const uint HELD_STARTS = HELD_SUMS + UNIT_SUMS;
+const uint HELD_UNIT = HELD_STARTS + UNIT_SUMS;
 const uint SUM_PITCH = TILES == 1 ? 5 : 4;
 #ifdef COOPMAT_KHR
 // Units of x pass through the place of the codes on their way to registers.
@@ -119,6 +121,7 @@ const uint HELD_UNITS = MOST_CHUNK, HELD_TILES = 1;
 const uint BITS = 4, SMALL_SHIFT = 5;
 
 #include "code_bytes.glsl"
+#include "unit_digits.glsl"
 #include "byte_tiles.glsl"
 
 // Codes in flight, and the bits of the scale and the bias that the lane loads. They have separate registers: if some
@@ -206,44 +209,45 @@ void put_scales(uint t) {
 #include "byte_tile_stores.glsl"
 #include "held_results.glsl"
 
-// The product of a unit, two of which have their codes in shared memory.
-void unit_result_of(uint u, uint unit, out FLOATS result) {
-    INTEGERS high, rest;
-    multiply_bytes(team_from(team()) + u % 2 * 2, u, high, rest);
-    if (u % (1 << GROUP_SHIFT) == 0) {
-        hold_scales(0, team_from(team()) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
+#include "chunk_sums.glsl"
+
+// Adds the products of a unit, two of which have their codes in shared memory, to those of the units before.
+void add_unit(uint u, uint unit, inout FLOATS result) {
+    if (u % SPAN == 0) {
+        begin_span(0);
     }
-    unit_floats(high, rest, u, 0, unit + u < UNITS, result);
+    multiply_bytes(team_from(team()) + u % 2 * 2, u, 0);
+    if ((u + 1) % SPAN == 0) {
+        if (begins_group(u)) {
+            hold_scales(0, team_from(team()) + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
+        }
+        span_floats(u, 0, unit + u < UNITS, result);
+        add_to_chunk(u, 0, result);
+    }
 }
 
-// The sum of two units, the first of which is u.
-void pair_sum(uint u, uint unit, out FLOATS sum) {
+// The same of two units, the first of which is u.
+void add_pair(uint u, uint unit, inout FLOATS result) {
     team_barrier();
-    FLOATS second;
-    unit_result_of(u, unit, sum);
-    unit_result_of(u + 1, unit, second);
-    floats_add(sum, second);
+    add_unit(u, unit, result);
+    add_unit(u + 1, unit, result);
     team_barrier();
 }
 
-// The team's sums of a tile: its units are added up as lanes of a subgroup would, pairs and then the pairs. Once the
-// codes are in shared memory, those of the same tile of the next turn are loaded.
+// The team's sums of a tile. Once the codes are in shared memory, those of the same tile of the next turn are loaded.
 void add_tile(uint turn, uint next, uint t, uint unit) {
-    FLOATS sum, second;
+    FLOATS sum;
     put_scales(t);
     unpack(t, 0);
     if (CHUNK > 2) {
-        pair_sum(0, unit, sum);
+        add_pair(0, unit, sum);
         unpack(t, 1);
     }
     if (next != turn) {
         fetch(next, t, unit);
     }
-    pair_sum(CHUNK - 2, unit, second);
-    if (CHUNK > 2) {
-        floats_add(second, sum);
-    }
-    floats_store(second, sums_from(team(), t));
+    add_pair(CHUNK - 2, unit, sum);
+    floats_store(sum, sums_from(team(), t));
 }
 
 void main() {

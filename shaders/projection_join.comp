@@ -42,6 +42,7 @@ const uint SMALL_SHIFT = 5, UNIT_SCALES = 1;
 const uint PARTS = (UNITS + PART - 1) / PART, SLICE_PARTS = LANES / PART; // one or two
 const uint block = 0;                                                     // rows are not counted in blocks
 
+const uint SPAN = 1; // nothing here depends on it
 #include "code_bytes.glsl"
 #include "projection_matrices.glsl"
 vec4 x_in(uint at) { return x_quad(at); }

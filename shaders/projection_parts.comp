@@ -19,7 +19,6 @@ layout(local_size_x_id = 0) in; // TEAMS * 32
 #include "quads.glsl"
 #include "math.glsl"
 #include "projection_sums.glsl"
-#include "unit_digits.glsl"
 #extension GL_KHR_shader_subgroup_vote : require
 
 layout(constant_id = 1) const uint y_DT = DT_FLOAT32;
@@ -42,7 +41,8 @@ QUADS_IN(0, x)
 layout(set = 0, binding = 13) writeonly buffer PartSums { float part_sums[]; }; // by part, block, row of x and tile
 TENSOR_IN(14, gain, 15)
 QUADS_IN(14, gain)
-layout(constant_id = 16) const uint OVERLAP = 0; // 1 << a binding
+layout(constant_id = 16) const uint SPAN = 1; // units whose products are added up as integers: unit_integers.glsl
+layout(constant_id = 17) const uint OVERLAP = 0; // 1 << a binding
 #include "awaited_x.glsl"
 layout(set = 0, binding = 15) writeonly buffer Squares { float squares[]; }; // of each unit of a row of x, for a norm
 
@@ -74,6 +74,7 @@ shared uvec4 work[X_FROM + RUN * X_QUADS];
 const uint HELD_UNITS = 1, HELD_TILES = 1;
 
 #include "code_bytes.glsl"
+#include "unit_digits.glsl"
 #include "byte_tiles.glsl"
 
 uint x_block() { return 0; }
@@ -91,11 +92,12 @@ uint tile_row(uint) { return first_row; }
 // Four neighbouring threads make a unit of the part.
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
-// Which eight columns: four neighbours are always a unit, so that shuffles are not in a branch. Threads beyond the last
+// Which eight columns: neighbours always have a span, so that shuffles are not in a branch. Threads beyond the last
 // repeat its work.
 uint eight_of(uint pass) {
+    const uint lanes = 4 * SPAN;
     uint thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
-    return min((pass * THREADS + thread) / 4, EIGHTS / 4 - 1) * 4 + thread % 4;
+    return min((pass * THREADS + thread) / lanes, EIGHTS / lanes - 1) * lanes + thread % lanes;
 }
 
 // In place of rows beyond the last, the last is repeated, and so are units, whose products are not used.
@@ -125,6 +127,7 @@ void make_eight(uint pass, vec4 low, vec4 high, vec4 by_low, vec4 by_high) {
         uint at = to + (unit % CHUNK * SIDE + row) / 4;
         work[at + X_MULTIPLES(SIDE)][row & 3u] = floatBitsToUint(made.multiple);
         work[at + X_SUMS(SIDE)][row & 3u] = floatBitsToUint(made.sum);
+        work[at + X_STARTS(SIDE)][row & 3u] = uint(made.start);
         uint x_row = block * SIDE + row, x_unit = part * PART + unit;
         if (NORM != 0 && first_of_part && x_row < p.x_rows && x_unit < UNITS) {
             squares[x_row * UNITS + x_unit] = made.square;
@@ -132,49 +135,33 @@ void make_eight(uint pass, vec4 low, vec4 high, vec4 by_low, vec4 by_high) {
     }
 }
 
-// Sums that are still to be added to the next one of the same size: of a unit, of two, of a chunk and of two chunks.
-FLOATS waiting_unit, waiting_pair, waiting_run[2];
-FLOATS sums;
+#include "chunk_sums.glsl"
 
-// Adds up the units of a chunk as lanes of a subgroup would: pairs, and then the pairs.
-void add_chunk(uint unit, uint x) {
+FLOATS sums; // of a part so far
+
+// Adds the products of a chunk to the sums, or begins with them.
+void add_chunk(uint unit, uint x, bool first) {
     uint tile = tile_from(place(), 0);
+    FLOATS result;
     UNROLL for (uint u = 0; u < CHUNK; u++) {
-        hold_unit(0, x + 2 * u, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
-        INTEGERS high, rest;
-        multiply_bytes(tile + UNIT_PITCH * u, 0, high, rest);
-        if (u % (1 << GROUP_SHIFT) == 0) {
-            hold_scales(0, tile + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
+        if (u % SPAN == 0) {
+            begin_span(0);
         }
-        FLOATS result;
-        unit_floats(high, rest, 0, 0, unit + u < UNITS, result);
-        if (u % 2 == 0) {
-            waiting_unit = result;
-            continue;
-        }
-        floats_add(result, waiting_unit);
-        if (u % 4 == 1) {
-            waiting_pair = result;
-            continue;
-        }
-        floats_add(result, waiting_pair);
-        sums = result;
-    }
-}
-
-// Adds up the chunks of a part in the same way.
-void add_to_part(uint number) {
-    bool done = false;
-    [[unroll]] for (uint level = 0; 1 << level < RUN; level++) {
-        if (!done) {
-            if ((number >> level) % 2 == 0) {
-                waiting_run[level] = sums;
-                done = true;
-            } else {
-                floats_add(sums, waiting_run[level]);
+        hold_unit(0, x + 2 * u);
+        multiply_bytes(tile + UNIT_PITCH * u, 0, 0);
+        if ((u + 1) % SPAN == 0) {
+            hold_span(0, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
+            if (begins_group(u)) {
+                hold_scales(0, tile + SCALES_FROM + (u >> GROUP_SHIFT) * 8);
             }
+            span_floats(0, 0, unit + u < UNITS, result);
+            add_to_chunk(u, 0, result);
         }
     }
+    if (!first) {
+        floats_add(result, sums);
+    }
+    sums = result;
 }
 
 // Rows of x beyond the last and rows of w beyond those of a matrix have a place as well.
@@ -223,8 +210,7 @@ void store_sums(uint tile) {
         if (step_ + 1 < steps) { \
             FETCH_STEP(i, step_ + 1) \
         } \
-        add_chunk((part * RUN + number) * CHUNK, X_FROM + number * X_QUADS); \
-        add_to_part(number); \
+        add_chunk((part * RUN + number) * CHUNK, X_FROM + number * X_QUADS, number == 0); \
         team_barrier(); \
         if (number + 1 == RUN && tile < set_tiles) { \
             store_sums(tile); \

@@ -1,12 +1,11 @@
 // Converts rows of x, perhaps normalised, to the form that projection_coopmat reads:
 // SIDE rows make a block, and of each chunk of 4 units of 32 columns of a block there
 // are three matrices of bytes, the digits of the integers of unit_integers.glsl with
-// the lowest first; and for each row of a unit the number that the integers are
-// multiples of, the sum, and the sum of squares before the gain (X_CHUNK). Digits are
+// the lowest first; and for each row of a unit what X_CHUNK lists. Digits are
 // from -128 to 127. The even columns of every eight may come first, like the codes of
 // a masked word. In place of rows beyond the last, the last is repeated; units beyond the
 // last are not written.
-// Each team of 32 threads converts 8 rows of one unit of a block.
+// Each team of 32 threads converts 8 rows of one unit of a block, or fewer rows of a span of several units.
 //
 // variants: narrow_subgroup subgroup
 #version 450
@@ -20,7 +19,6 @@ layout(local_size_x_id = 0) in; // 32 * TEAMS
 #include "quads.glsl"
 #include "math.glsl"
 #include "projection_sums.glsl"
-#include "unit_digits.glsl"
 
 TENSOR_IN(0, x, 1)
 QUADS_IN(0, x)
@@ -31,10 +29,14 @@ layout(constant_id = 4) const uint NORM = 0;    // 1: without gain, 2: with
 layout(constant_id = 5) const uint TEAMS = 4;
 layout(constant_id = 6) const uint SIDE = 16; // rows of a block
 layout(constant_id = 7) const uint EVEN_FIRST = 1; // as in code_bytes.glsl
+layout(constant_id = 8) const uint MIDDLE = 0;     // the same
+layout(constant_id = 9) const uint SPAN = 1;       // units of a span: unit_integers.glsl
 layout(set = 0, binding = 2) writeonly buffer Units { uvec2 units[]; }; // X_CHUNK quads for each chunk
-layout(set = 0, binding = 2) writeonly buffer Stats { float stats[]; };
+layout(set = 0, binding = 2) writeonly buffer Stats { uint stats[]; };
 
 layout(push_constant) uniform Push { ProjectionRowsParams p; };
+
+#include "unit_digits.glsl"
 
 const uint UNITS = COLS / 32;
 const uint CHUNKS = (UNITS + 3) / 4;
@@ -56,20 +58,23 @@ void make_eight(uint block, uint unit, uint row, uint i) {
     }
     if (i == 0) {
         uint at = to * 4 + unit % 4 * SIDE + row;
-        stats[at + X_MULTIPLES(SIDE) * 4] = made.multiple;
-        stats[at + X_SUMS(SIDE) * 4] = made.sum;
-        stats[at + X_SQUARES(SIDE) * 4] = made.square;
+        stats[at + X_MULTIPLES(SIDE) * 4] = floatBitsToUint(made.multiple);
+        stats[at + X_SUMS(SIDE) * 4] = floatBitsToUint(made.sum);
+        stats[at + X_STARTS(SIDE) * 4] = uint(made.start);
+        stats[at + X_SQUARES(SIDE) * 4] = floatBitsToUint(made.square);
     }
 }
 
 void main() {
-    const uint passes = SIDE / 8;
-    const uint groups = (UNITS * passes + TEAMS - 1) / TEAMS; // of a block
+    const uint lanes = 4 * SPAN, rows = 32 / lanes, passes = SIDE / rows; // of a span, of a team, and over a block
+    const uint parts = UNITS / SPAN * passes;
+    const uint groups = (parts + TEAMS - 1) / TEAMS; // of a block
     uint block = workgroup_index() / groups;
     uint wanted = workgroup_index() % groups * TEAMS + team();
     if (block * SIDE >= p.x_rows) {
         return;
     }
-    uint part = min(wanted, UNITS * passes - 1); // threads beyond the last repeat it, so that shuffles are not in a branch
-    make_eight(block, part / passes, part % passes * 8 + thread_index() % 32 / 4, thread_index() & 3u);
+    uint part = min(wanted, parts - 1); // threads beyond the last repeat it, so that shuffles are not in a branch
+    uint row = part % passes * rows + thread_index() % 32 / lanes;
+    make_eight(block, part / passes * SPAN + thread_index() % lanes / 4, row, thread_index() & 3u);
 }

@@ -161,6 +161,7 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                        .piece = l.piece,
                                        .x_rows = l.x_rows,
                                        .halves = op.group_size == 16 ? 2u : uint32_t(in_halves(m)),
+                                       .span = span_units(lowering, op, m),
                                        .overlap = 0},
                       {.x = {m.x, KPX_READ, awaits},
                        .gain = bind.read(m.gain),
@@ -172,7 +173,7 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
 }
 
 ProjectionLaunch plan_launch(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    ProjectionShape shape = projection_shape(op, m);
+    ProjectionShape shape = projection_shape(lowering, op, m);
     shape.integers = has_code_bytes(op.bits, bool(m.biases(0))) && takes_integers(lowering);
     shape.subgroup = lowering.runs_variant(spec::projection::kKernel, "subgroup");
     return plan_projection(lowering.device(), shape);

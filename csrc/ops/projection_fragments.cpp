@@ -5,22 +5,22 @@
 #include "ops/affine.hpp"
 #include "ops/projection_held.hpp"
 #include "ops/projection_join.hpp"
-#include "ops/projection_launch.hpp"
+#include "ops/projection_operands.hpp"
 
 namespace kpx {
 
 namespace {
 
-constexpr int64_t kLeastFragmentRows = 9; // of x: fewer are as fast by kernels that give them the bits of a row alone
-constexpr int64_t kLeastIdleRows = 33;    // of products of which a compute unit has little to do
+constexpr int64_t kLeastFragmentRows = 9;        // of x: fewer are as fast by other kernels
+constexpr int64_t kLeastIdleRows = 33;           // of products of which a compute unit has little to do
 constexpr int64_t kMostFragmentSums = 256 << 20; // bytes of the sums of parts
 
 } // namespace
 
-// With two digits of x, four bytes together; with one, the kernel needs less.
+// With two digits of x, four bytes together; with one, or with spans of one unit, the kernel needs less.
 uint32_t FragmentTiles::shared_bytes(uint32_t group_size) const {
     const uint32_t chunks = kPart / std::min(kMostChunk, group_size / 32);
-    const uint32_t digits = kSide * kPart * 32 * 4, factors = chunks * kSide * 8;
+    const uint32_t digits = kSide * kPart * 32 * 4, factors = chunks * kSide * 16;
     return digits + factors + teams * kHeldChunks * kPairRows * 4;
 }
 
@@ -60,11 +60,21 @@ static FragmentTiles fragments_for(const Lowering &lowering, const ProjectionOp 
     return plan_fragments(lowering.device(), op.group_size, others, tiles_of_each(m));
 }
 
+static uint32_t lanes_of(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    return slice_lanes(lowering.device(), m.cols / 32, span_units(lowering, op, m));
+}
+
+// Whether a row has the same bits as by other kernels, unless it may have others.
+static bool bits_suit(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    return lowering.device().batch_variant || span_units(lowering, op, m) == FragmentTiles::kMostChunk;
+}
+
 bool takes_fragments(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const DeviceTraits &device = lowering.device();
     const bool narrow_scales = m.scales(0).element_size() == 2 && m.biases(0).element_size() == 2;
-    if (!device.batch_variant || m.x_rows < kLeastFragmentRows || op.bits != 4 || op.group_size < 32 ||
-        !narrow_scales || !lowering.has_kernel(spec::projection_fragments::kKernel) ||
+    if (!device.fragments || m.x_rows < kLeastFragmentRows || op.bits != 4 || op.group_size < 32 || !narrow_scales ||
+        lanes_of(lowering, op, m) < FragmentTiles::kPart || !bits_suit(lowering, op, m) ||
+        !lowering.has_kernel(spec::projection_fragments::kKernel) ||
         !lowering.has_kernel(spec::projection_join::kKernel)) {
         return false;
     }
@@ -75,7 +85,7 @@ bool takes_fragments(const Lowering &lowering, const ProjectionOp &op, const Pro
             return false;
         }
     }
-    return (m.x_rows >= kLeastIdleRows || !has_little_work(device, op, m)) &&
+    return (m.x_rows >= kLeastIdleRows || !has_little_work(lowering, op, m)) &&
            fragments_for(lowering, op, m).teams != 0 &&
            part_sums_bytes(m, FragmentTiles::kPart, FragmentTiles::kSide) <=
                std::min<int64_t>(kMostFragmentSums, int64_t(device.max_tensor_bytes));
@@ -87,6 +97,7 @@ void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const Projec
     const PartSums sums = make_part_sums(lowering, op, m, kPart, kSide);
     const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns * FragmentTiles::kTiles);
     const ProjectionBindings bind{m, m.out(0)};
+    const bool one_digit = lowering.device().batch_variant && m.x.dtype != DT_FLOAT32;
     lowering.dispatch(spec::projection_fragments{.threads = t.threads(),
                                                  .y_dtype = m.out(0).dtype,
                                                  .scales_dtype = m.scales(0).dtype,
@@ -100,7 +111,7 @@ void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const Projec
                                                  .norm = norm_constant(op, m),
                                                  .x_dtype = m.x.dtype,
                                                  .gain_dtype = gain_dtype(m),
-                                                 .digits_of_x = m.x.dtype == DT_FLOAT32 ? 2u : 1u},
+                                                 .digits_of_x = one_digit ? 1u : 2u},
                       {.x = bind.read(m.x),
                        PROJECTION_MATRIX(bind, 0, bind.unused()),
                        PROJECTION_MATRIX(bind, 1, bind.unused()),
@@ -109,7 +120,7 @@ void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const Projec
                        .gain = bind.read(m.gain),
                        .squares = {sums.squares, KPX_WRITE}},
                       sums.params, grid_1d(lowering.device(), groups * parts_and_blocks(m, kPart, kSide)));
-    join_parts(lowering, op, m, sums, 2 * kPart);
+    join_parts(lowering, op, m, sums, lanes_of(lowering, op, m));
 }
 
 } // namespace kpx

@@ -1,5 +1,4 @@
-// Projections of more than 8 rows by matrices made in registers (projection_fragments.comp, projection_join.comp),
-// where rows may be rounded otherwise than alone.
+// Projections of more than 8 rows by matrices made in registers (projection_fragments.comp, projection_join.comp).
 #pragma once
 
 #include "ops/projection.hpp"

@@ -24,13 +24,13 @@ class HeldPlanner {
           compute_units_(std::max(1u, device.compute_units)) {
         t_.pair = shape.paired == 2;
         t_.matrices = matrices;
-        t_.lanes = slice_lanes(device, units_);
+        t_.lanes = slice_lanes(device, units_, shape.span);
         t_.side = device.byte_matrices_of_8 || !matrices ? 8 : 16;
     }
 
     HeldTiles best() {
         const uint32_t most_teams = device_.is_cpu ? kCpuTeams : kMostTeams;
-        for (t_.chunk = 2; t_.chunk <= kMostChunk; t_.chunk *= 2) {
+        for (t_.chunk = std::max(2u, shape_.span); t_.chunk <= kMostChunk; t_.chunk *= 2) {
             const uint32_t slice = t_.lanes / t_.chunk; // teams
             for (t_.tiles = t_.pair ? 2 : 1; t_.tiles <= kMostTiles; t_.tiles++) {
                 for (t_.teams = slice; t_.teams <= most_teams && t_.teams < divide_up(units_, t_.chunk) + slice;
@@ -83,19 +83,19 @@ class HeldPlanner {
     Cost least_{UINT32_MAX, UINT64_MAX};
 };
 
-ProjectionShape shape_of(const ProjectionOp &op, const ProjectionOperands &m) {
-    return projection_shape(op, m, kMostTiles * kTileRows);
+ProjectionShape shape_of(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    return projection_shape(lowering, op, m, kMostTiles * kTileRows);
 }
 
 HeldTiles plan(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return plan_held_tiles(lowering.device(), shape_of(op, m), group_shift(op.group_size) - 5,
+    return plan_held_tiles(lowering.device(), shape_of(lowering, op, m), group_shift(op.group_size) - 5,
                            lowering.runs_variant(spec::projection_held::kKernel, "khr8"));
 }
 
 } // namespace
 
 uint32_t HeldTiles::shared_bytes(uint32_t group_shift) const {
-    const uint32_t codes = kTileRows * 5 + std::max(1u, chunk >> group_shift) * 8, x = 9 * side + side / 2;
+    const uint32_t codes = kTileRows * 5 + std::max(1u, chunk >> group_shift) * 8, x = 9 * side + side / 4 * 3;
     const uint32_t operands = matrices ? std::max(codes, x) : codes + chunk * x;
     const uint32_t sums = tiles * side * (tiles == 1 ? 5 : 4), tile = kTileRows * side * 4;
     return teams * (operands + sums) * 16 + (rounds > 1 ? turns * tiles * tile : 4) + side * 4 +
@@ -112,20 +112,20 @@ HeldTiles plan_held_tiles(const DeviceTraits &device, const ProjectionShape &sha
 }
 
 // Tiles of the rows of w of all matrices.
-static int64_t tiles_of(const ProjectionOp &op, const ProjectionOperands &m) {
-    const ProjectionShape shape = shape_of(op, m);
+static int64_t tiles_of(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const ProjectionShape shape = shape_of(lowering, op, m);
     return shape.rows / kTileRows * shape.paired;
 }
 
-bool has_little_work(const DeviceTraits &device, const ProjectionOp &op, const ProjectionOperands &m) {
-    return tiles_of(op, m) * (m.cols / 32) <= kMostWork * std::max(1u, device.compute_units);
+bool has_little_work(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    return tiles_of(lowering, op, m) * (m.cols / 32) <= kMostWork * std::max(1u, lowering.device().compute_units);
 }
 
 bool prefers_held_x(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     if (op.bits != 4 || op.group_size < 32) {
         return false;
     }
-    return has_little_work(lowering.device(), op, m) && lowering.has_kernel(spec::projection_held::kKernel) &&
+    return has_little_work(lowering, op, m) && lowering.has_kernel(spec::projection_held::kKernel) &&
            plan(lowering, op, m).lanes != 0;
 }
 
@@ -152,6 +152,7 @@ void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const Projectio
                                             .turns = t.rounds > 1 ? t.turns : 1,
                                             .x_dtype = m.x.dtype,
                                             .gain_dtype = gain_dtype(m),
+                                            .span = span_units(lowering, op, m),
                                             .overlap = 0},
                       {.x = bind.read(m.x, awaits),
                        PROJECTION_MATRIX(bind, 0, bind.y(0, gives)),

@@ -25,7 +25,7 @@ HeldTiles plan_held_tiles(const DeviceTraits &device, const ProjectionShape &sha
                           bool matrices);
 
 // Whether a compute unit has little to do.
-bool has_little_work(const DeviceTraits &device, const ProjectionOp &op, const ProjectionOperands &m);
+bool has_little_work(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
 
 // Whether a projection that byte tiles can do (projection_matrix.hpp) is faster that way. The bits are the same.
 bool prefers_held_x(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);

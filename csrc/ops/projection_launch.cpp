@@ -23,13 +23,13 @@ constexpr uint32_t kSmall = 64;      // bytes of shared memory that belong to no
 constexpr uint32_t kLeastRows = 8;   // rows whose results shared memory must hold
 
 // Bytes of shared memory for a unit of 32 columns of a row of x: as floats, and as integers.
-constexpr uint64_t kFloatUnit = 128 + 8, kIntegerUnit = 96 + 8;
+constexpr uint64_t kFloatUnit = 128 + 8, kIntegerUnit = 96 + 24;
 
 class Planner {
   public:
     Planner(const DeviceTraits &device, const ProjectionShape &shape) : device_(device), shape_(shape) {
         const int64_t units = shape.cols / 32;
-        base_.lanes = slice_lanes(device, units);
+        base_.lanes = slice_lanes(device, units, shape.span);
         base_.slices = divide_up(units, base_.lanes);
         base_.x_rows = 1;
         while (base_.x_rows < kMostXRows && base_.x_rows < shape.x_rows) {
@@ -141,11 +141,12 @@ class Planner {
 
 } // namespace
 
-// The number that leaves the fewest lanes without a unit, and of several such numbers the largest.
-uint32_t slice_lanes(const DeviceTraits &device, int64_t units) {
+// The number that leaves the fewest lanes without a unit, and of several such numbers the largest. Whole spans are
+// handled by neighbouring threads of each workgroup, four to a unit.
+uint32_t slice_lanes(const DeviceTraits &device, int64_t units, uint32_t span) {
     uint32_t most = device.subgroup_arithmetic ? std::min(device.subgroup_size, 32u) : device.is_cpu ? 8 : 32;
     uint32_t best = most;
-    for (uint32_t lanes = most; lanes >= 8; lanes /= 2) {
+    for (uint32_t lanes = most; lanes >= std::max(8u, 4 * span); lanes /= 2) {
         if (divide_up(units, lanes) * lanes < divide_up(units, best) * best) {
             best = lanes;
         }

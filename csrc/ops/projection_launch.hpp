@@ -15,6 +15,7 @@ struct ProjectionShape {
     uint32_t paired; // matrices that a workgroup reads at once
     uint32_t bits;   // of a code
     bool integers;   // x in the form of byte_limbs.glsl
+    uint32_t span;   // units whose products are added up as integers (unit_integers.glsl)
     bool norm, arg_max;
     bool subgroup; // lanes add up by subgroup operations instead of shared memory
 };
@@ -78,8 +79,9 @@ struct FragmentTiles {
 FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, int64_t others,
                              const std::vector<int64_t> &tiles);
 
-// The number of lanes of a slice, for a row of that many units of 32 columns. It determines the order of sums.
-uint32_t slice_lanes(const DeviceTraits &device, int64_t units);
+// The number of lanes of a slice, for a row of that many units of 32 columns with such spans. It determines the order
+// of sums.
+uint32_t slice_lanes(const DeviceTraits &device, int64_t units, uint32_t span);
 
 // Throws KPX_UNSUPPORTED where the device's shared memory does not hold one slice.
 ProjectionLaunch plan_projection(const DeviceTraits &device, const ProjectionShape &shape);

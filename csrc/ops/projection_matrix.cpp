@@ -17,7 +17,7 @@ namespace {
 // quantized_matmul's kernels, whose sums are rounded differently. Without tensor cores it is used for few rows
 // only.
 constexpr int64_t kLeastRows = 3, kMostDotRows = 16;
-constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4;
+constexpr uint32_t kTeamLanes = 32, kTileRows = 16, kChunk = 4, kPartUnits = 16;
 // The most teams of a workgroup, and the limits of a compute unit, which are those of NVIDIA's.
 constexpr uint32_t kMostTeams = 12, kCpuTeams = 8, kUnitShared = 220 << 10, kUnitRegisters = 65536;
 // Registers of a thread, with tiles of 8 and of 16 rows of x, for one and two tiles per team.
@@ -52,16 +52,29 @@ class ByteTilesPlanner {
     ByteTilesPlanner(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_size)
         : device_(device), shape_(shape), group_size_(group_size), chunks_(divide_up(shape.cols / 32, kChunk)) {
         t_.pair = shape.paired == 2;
-        t_.lanes = slice_lanes(device, shape.cols / 32);
+        t_.lanes = slice_lanes(device, shape.cols / 32, shape.span);
         // CPU drivers, which have no use for large tiles, take two blocks for fewer rows than GPUs, so that tests do.
         t_.side = (shape.x_rows <= 8 || device.is_cpu) && device.byte_matrices_of_8 ? 8 : 16;
         t_.x_blocks = shape.x_rows > t_.side ? 2 : 1;
     }
 
+    // Two blocks of x together if they fit.
+    void consider_blocks() {
+        consider_whole_rows();
+        if (least_ == UINT64_MAX && t_.x_blocks > 1) {
+            t_.x_blocks = 1;
+            consider_whole_rows();
+        }
+    }
+
+    ByteTiles best() const { return best_; }
+
+  private:
     void consider_whole_rows() {
         const uint32_t units = uint32_t(shape_.cols / 32);
         for (t_.tiles = t_.pair ? 2 : 1; t_.tiles <= 2; t_.tiles++) {
-            for (t_.run = t_.lanes / kChunk; t_.run > 0; t_.run /= 2) {
+            for (const uint32_t run : {std::min(t_.lanes, kPartUnits) / kChunk, 1u}) {
+                t_.run = run;
                 const uint32_t slice = t_.lanes / kChunk / t_.run; // teams
                 for (t_.abreast = slice; t_.abreast < divide_up(units, kChunk * t_.run) + slice; t_.abreast += slice) {
                     consider_slots();
@@ -70,9 +83,6 @@ class ByteTilesPlanner {
         }
     }
 
-    ByteTiles best() const { return best_; }
-
-  private:
     void consider_slots() {
         const uint32_t most = (device_.is_cpu ? kCpuTeams : kMostTeams) / t_.x_blocks;
         for (t_.slots = 1; t_.places() <= most; t_.slots++) {
@@ -114,25 +124,25 @@ class ByteTilesPlanner {
 // The cheapest launch. Only its lanes determine the order of sums.
 ByteTiles plan_byte_tiles(const DeviceTraits &device, const ProjectionShape &shape, uint32_t group_size) {
     ByteTilesPlanner planner(device, shape, group_size);
-    planner.consider_whole_rows();
+    planner.consider_blocks();
     return planner.best();
 }
 
 static ByteTiles plan(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return plan_byte_tiles(lowering.device(), projection_shape(op, m), op.group_size);
+    return plan_byte_tiles(lowering.device(), projection_shape(lowering, op, m), op.group_size);
 }
 
 // Whether there are enough rows of x, and not too many.
-static bool suits_byte_tiles(const DeviceTraits &device, const ProjectionOp &op, const ProjectionOperands &m) {
-    if (unit_scales(op.group_size) == 1 || device.is_cpu) {
+static bool suits_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (unit_scales(op.group_size) == 1 || lowering.device().is_cpu) {
         return m.x_rows >= kLeastRows && m.x_rows <= kMostProjectionRows;
     }
-    return m.x_rows >= kLeastHalvedRows && m.x_rows <= kMostDotRows && !has_little_work(device, op, m);
+    return m.x_rows >= kLeastHalvedRows && m.x_rows <= kMostDotRows && !has_little_work(lowering, op, m);
 }
 
 bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const DeviceTraits &device = lowering.device();
-    return suits_byte_tiles(device, op, m) && has_code_bytes(op.bits, bool(m.biases(0))) && m.parts.splits == 1 &&
+    return suits_byte_tiles(lowering, op, m) && has_code_bytes(op.bits, bool(m.biases(0))) && m.parts.splits == 1 &&
            op.epilogue != PROJECTION_ARG_MAX && takes_integers(lowering) &&
            (device.subgroup_size == kTeamLanes || device.is_cpu) &&
            (m.x_rows <= kMostDotRows || device.as_gpu ||
@@ -179,7 +189,8 @@ void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const Proje
                                                .x_dtype = m.x.dtype,
                                                .bits = op.bits,
                                                .scale_words = scale_words(op, m),
-                                               .unit_scales = unit_scales(op.group_size)},
+                                               .unit_scales = unit_scales(op.group_size),
+                                               .span = span_units(lowering, op, m)},
                       {.rows_of_x = bind.read(x),
                        PROJECTION_MATRIX(bind, 0, bind.y(0)),
                        PROJECTION_MATRIX(bind, 1, bind.y(1)),

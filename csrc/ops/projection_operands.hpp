@@ -52,8 +52,12 @@ inline uint32_t gain_dtype(const ProjectionOperands &m) {
     return m.gain ? m.gain.dtype : m.x.dtype;
 }
 
+// The units of a span (unit_integers.glsl): those that share a scale, as far as a subgroup can make integers of them.
+uint32_t span_units(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
+
 // What a launch for integers is planned for, with each matrix's rows rounded up to a multiple.
-ProjectionShape projection_shape(const ProjectionOp &op, const ProjectionOperands &m, int64_t multiple = 1);
+ProjectionShape projection_shape(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m,
+                                 int64_t multiple = 1);
 
 // Matrix i and its result, in the form that the kernels read.
 ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i);

@@ -22,7 +22,7 @@ constexpr int64_t kLeastPartWork = 60;
 constexpr int64_t kMostAwaitedRows = 8;
 
 PartTiles plan_parts(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
-    return plan_part_tiles(lowering.device(), projection_shape(op, m), tiles_of_each(m), op.group_size);
+    return plan_part_tiles(lowering.device(), projection_shape(lowering, op, m), tiles_of_each(m), op.group_size);
 }
 
 } // namespace
@@ -39,7 +39,7 @@ PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &sha
                           uint32_t group_size) {
     constexpr uint64_t kStep = 8, kTogether = 1, kFixed = 20;
     PartTiles t{};
-    t.lanes = slice_lanes(device, shape.cols / 32);
+    t.lanes = slice_lanes(device, shape.cols / 32, shape.span);
     t.part = std::min(t.lanes, kMostPart);
     t.side = shape.x_rows <= 8 && device.byte_matrices_of_8 ? 8 : kMostSide;
     t.teams = device.is_cpu ? kCpuPartTeams : kMostPartTeams;
@@ -103,6 +103,7 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
                                              .norm = norm_constant(op, m),
                                              .x_dtype = m.x.dtype,
                                              .gain_dtype = gain_dtype(m),
+                                             .span = span_units(lowering, op, m),
                                              .overlap = 0},
                       {.x = bind.read(m.x, awaits),
                        PROJECTION_MATRIX(bind, 0, bind.unused()),

@@ -15,6 +15,7 @@ constexpr uint32_t kRowTeams = 4, kRowTeamLanes = 32; // teams of a workgroup of
 
 Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t side) {
     const int64_t units = m.cols / 32, blocks = divide_up(m.x_rows, side);
+    const uint32_t span = span_units(lowering, op, m);
     const Array out = lowering.scratch(DT_UINT32, {blocks, divide_up(units, kRowChunk), X_CHUNK(side), 4});
     const ProjectionRowsParams p{uint32_t(m.x_rows), uint32_t(m.x.offset), uint32_t(m.cols),
                                  m.gain ? uint32_t(m.gain.offset) : 0};
@@ -25,7 +26,9 @@ Array make_rows(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
                                             .norm = norm_constant(op, m),
                                             .teams = kRowTeams,
                                             .side = side,
-                                            .even_first = uint32_t(op.bits == 4)},
+                                            .even_first = uint32_t(op.bits == 4),
+                                            .middle = span > 1 ? 1u << (op.bits - 1) : 0u,
+                                            .span = span},
                       {.x = {m.x, KPX_READ}, .gain = {m.gain ? m.gain : m.x, KPX_READ}, .units = {out, KPX_WRITE}}, p,
                       grid_1d(lowering.device(), blocks * divide_up(units * side / 8, kRowTeams)));
     return out;

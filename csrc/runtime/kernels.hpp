@@ -67,7 +67,7 @@ class KernelRefused : public Error {
 
 // The values of specialization constants 0, 1, ….
 struct SpecConstants {
-    static constexpr uint32_t kMost = 24;
+    static constexpr uint32_t kMost = 28;
     std::array<uint32_t, kMost> values{};
     uint32_t count = 0;
 };

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "failing.hpp"
+#include "gen_kernels.hpp"
 #include "layer.hpp"
 
 namespace {
@@ -76,7 +77,7 @@ Replayed replayed(const Device &device, int64_t n, const Blocks &build, int64_t 
 }
 
 PFN_vkCreateComputePipelines create;
-constexpr uint32_t kProjectionConstants = 24;
+constexpr uint32_t kProjectionConstants = sizeof(kpx::spec::projection) / sizeof(uint32_t);
 // Refuses kernels that await or give results: their last constant, OVERLAP, is not 0.
 VkResult refuse_overlap(VkDevice device, VkPipelineCache cache, uint32_t n, const VkComputePipelineCreateInfo *infos,
                         const VkAllocationCallbacks *callbacks, VkPipeline *out) {

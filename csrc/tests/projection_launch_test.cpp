@@ -34,7 +34,7 @@ kpx::spec::projection projected(RecordedLowering &lowering, int64_t cols) {
 // lanes.
 uint64_t shared_bytes(const kpx::spec::projection &spec, bool integers, bool subgroup) {
     const uint64_t units = spec.piece / 32, slices = (spec.cols / 32 + spec.lanes - 1) / spec.lanes;
-    const uint64_t x = spec.x_rows * units * ((integers ? 96 : 128) + 8);
+    const uint64_t x = spec.x_rows * units * ((integers ? 96 : 128) + (spec.span > 1 ? 24 : 8));
     const uint64_t parts = spec.x_rows * slices * spec.slots * spec.turns * spec.rows * 4;
     return x + parts + (subgroup ? 0 : 4 * spec.threads);
 }
@@ -46,6 +46,7 @@ kpx::ProjectionShape shape_of_integers(int64_t rows, int64_t cols, int64_t x_row
             .paired = paired,
             .bits = 4,
             .integers = true,
+            .span = 1,
             .norm = true,
             .arg_max = false,
             .subgroup = true};
@@ -88,7 +89,7 @@ TEST(launches_with_x_in_registers_fit) {
                         const kpx::ProjectionShape shape = shape_of_integers(rows, cols, x_rows, paired);
                         const kpx::HeldTiles t = kpx::plan_held_tiles(lowering.traits, shape, 0, matrices);
                         if (t.lanes == 0) {
-                            CHECK(!matrices && kpx::slice_lanes(lowering.traits, cols / 32) == 32);
+                            CHECK(!matrices && kpx::slice_lanes(lowering.traits, cols / 32, shape.span) == 32);
                             continue;
                         }
                         CHECK(t.fits(lowering.traits, 0));
@@ -118,7 +119,7 @@ TEST(launches_of_parts_fit) {
                         CHECK(bytes == 32768 && x_rows > 8); // x of 16 rows and four teams do not fit
                         continue;
                     }
-                    CHECK(t.lanes == kpx::slice_lanes(lowering.traits, cols / 32));
+                    CHECK(t.lanes == kpx::slice_lanes(lowering.traits, cols / 32, shape.span));
                     CHECK((t.lanes == t.part || t.lanes == 2 * t.part) && t.part <= 16);
                     CHECK(t.side == (x_rows <= 8 ? 8u : 16u));
                     CHECK(t.turns > 0 && t.turns <= (tiles + t.teams - 1) / t.teams);
@@ -161,7 +162,7 @@ TEST(launches_of_byte_tiles_fit) {
                         CHECK(t.abreast % (t.lanes / 4 / t.run) == 0);
                         CHECK(paired == 1 || t.tiles == 2);
                         CHECK(t.side == (x_rows <= 8 ? 8u : 16u));
-                        CHECK(t.x_blocks == (x_rows > t.side ? 2u : 1u));
+                        CHECK(bytes == 32768 || t.x_blocks == (x_rows > t.side ? 2u : 1u));
                     }
                 }
             }

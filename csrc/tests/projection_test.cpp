@@ -117,6 +117,36 @@ TEST(projections_of_wide_rows) {
     in_both_forms(wide_rows);
 }
 
+// All codes are 0 and all of x the largest negative number of its exponent: minus the middle of the codes, their
+// products add up to what 32 bits just hold. A weight is the bias then, 1.
+static void largest_sums(const Device &device) {
+    constexpr int64_t kCols = 256, kRows = 40;
+    constexpr float kX = -0x1.fffffep0f;
+    for (int64_t x_rows : {1, 5, 40}) {
+        for (uint32_t group : some_of<uint32_t>({128, 64})) {
+            Layer l(device, nullptr);
+            const Tensor x = l.row(kCols, x_rows), y = l.row(kRows, x_rows);
+            Matrix m{l.empty(DT_UINT32, {kRows, kCols / 8}), l.empty(DT_BFLOAT16, {kRows, kCols / group}),
+                     l.empty(DT_BFLOAT16, {kRows, kCols / group}), group, 4};
+            const std::vector<float> row(size_t(x.size()), kX);
+            const std::vector<uint32_t> codes(size_t(m.w.size()), 0);
+            const std::vector<uint16_t> ones(size_t(m.scales.size()), 0x3f80);
+            write_bytes(l.stream, x.buffer, 0, row.data(), row.size() * sizeof(float));
+            write_bytes(l.stream, m.w.buffer, 0, codes.data(), codes.size() * sizeof(uint32_t));
+            for (const Tensor *t : {&m.scales, &m.biases}) {
+                write_bytes(l.stream, t->buffer, 0, ones.data(), ones.size() * sizeof(uint16_t));
+            }
+            l.product(x, m, y);
+            for (float v : l.read(y)) {
+                CHECK(std::abs(v - kCols * kX) < 1e-5f * kCols);
+            }
+        }
+    }
+}
+TEST(sums_of_the_lowest_codes_and_the_largest_integers_fit) {
+    in_both_forms(largest_sums);
+}
+
 static void many_rows(const Device &device) {
     check_fused(device,
                 [](Layer &l) {
@@ -292,22 +322,26 @@ TEST(a_projection_takes_several_rows) {
         kpx_device_options options{};
         options.disabled = disabled.c_str();
         Device device = open_device(options);
-        std::vector<Rows> cases{{5, 352, 40, 32, 1},
-                                {3, 384, 24, 32, 1, 4, QUANTIZATION_MXFP4},
-                                {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4},
-                                {5, 352, 24, 32, 1, 4, 0, DT_BFLOAT16}};
+        std::vector<Rows> cases{
+            {5, 352, 40, 32, 1},
+            {5, 640, 40, 128, 0}, // its integers span as many columns as the driver's subgroups allow
+            {3, 384, 24, 32, 1, 4, QUANTIZATION_MXFP4},
+            {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4},
+            {5, 352, 24, 32, 1, 4, 0, DT_BFLOAT16}};
         if (disabled == held) { // slices of one part and of two
             cases = {{16, 352, 40, 32, 1},
                      {16, 384, 40, 64, 0, 8},
                      {3, 1024, 17, 128, 0},
                      {3, 352, 24, 32, 1, 4, 0, DT_FLOAT16}};
         } else if (!disabled.empty()) { // on CPU drivers, two blocks of rows in a workgroup
-            cases = {{16, 352, 40, 32, 0}, {16, 384, 40, 64, 0, 8}};
+            cases = {{16, 352, 40, 32, 0}, {16, 384, 40, 64, 0, 8}, {16, 640, 40, 128, 1}, {5, 384, 24, 64, 0, 3}};
         }
         if (runs_every_case()) {
             cases.insert(cases.end(), {{16, 1024, 17, 128, 0},
                                        {37, 352, 40, 32, 1},
                                        {40, 2560, 40, 128, 0},
+                                       {7, 9728, 40, 64, 1},
+                                       {5, 384, 24, 128, 1, 2},
                                        {37, 352, 40, 32, 1, 8},
                                        {5, 384, 24, 32, 1, 6},
                                        {20, 352, 24, 32, 0, 5},
@@ -324,42 +358,63 @@ TEST(a_projection_takes_several_rows) {
     }
 }
 
-// By matrices made in registers, where the device passes their check: one to four blocks of rows, of which fewer than
-// three need large products, several turns, one and two matrices, parts that are not whole, a last pair of
-// tiles that begins among other rows, and each size of a group.
-TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
-    const auto fragments = [](bool asked) {
-        kpx_device_options options{};
-        options.batch_variant = asked;
-        options.disabled = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8";
-        return open_device(options);
-    };
-    CHECK(stats_of(fragments(false)).batch_variant == 0);
-    const Device device = fragments(true);
-    if (stats_of(device).batch_variant == 0) {
-        const bool has_matrices = variants_of(device, "fragment_check").front().state == KPX_VARIANT_USABLE;
-        kpx_device_info info{};
-        kpx_error err{};
-        REQUIRE_OK(kpx_device_describe(0, &info, &err));
-        CHECK(!has_matrices || strstr(info.name, "NVIDIA") == nullptr); // whose drivers have them in that form
+// With matrices made in registers, where the device passes their check, but not by projection_held.
+static Device with_fragments(bool variant) {
+    kpx_device_options options{};
+    options.batch_variant = variant;
+    options.disabled = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8";
+    return open_device(options);
+}
+
+// Whether it passes, as NVIDIA's do, whose drivers have them in that form.
+static bool makes_fragments() {
+    const Device device = with_fragments(true);
+    const bool passes = stats_of(device).batch_variant != 0;
+    const bool has_matrices = variants_of(device, "fragment_check").front().state == KPX_VARIANT_USABLE;
+    kpx_device_info info{};
+    kpx_error err{};
+    REQUIRE_OK(kpx_device_describe(0, &info, &err));
+    CHECK(passes || !has_matrices || strstr(info.name, "NVIDIA") == nullptr);
+    return passes;
+}
+
+// One to four blocks of rows, of which fewer than three need large products, several turns, one and two matrices, parts
+// that are not whole, slices of one part and of two, and a last pair of tiles that begins among other rows.
+TEST(a_row_has_the_same_bits_by_matrices_made_in_registers) {
+    if (!makes_fragments()) {
         return;
     }
-    constexpr float kBound = 1e-6f, kFloat16 = 1.0f / 1024, kBfloat16 = 1.0f / 256;
-    std::vector<Rows> cases{{9, 512, 40000, 128, 0},
-                            {17, 512, 40000, 64, 1},
-                            {33, 512, 400, 128, 0}, // from here on however little there is to do
-                            {35, 352, 400, 32, 0},
-                            {37, 384, 1000, 64, 1},
-                            {40, 2560, 36, 128, 0},
-                            {64, 2560, 1000, 128, 1},
-                            {33, 512, 400, 128, 1, 4, 0, DT_FLOAT32, 0.0f, true},
-                            {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16}, // from here on x has one digit
-                            {35, 352, 400, 32, 1, 4, 0, DT_BFLOAT16},
-                            {37, 960, 384, 64, 1, 4, 0, DT_FLOAT16},
-                            {33, 512, 400, 128, 1, 4, 0, DT_BFLOAT16, 0.0f, true}};
-    for (Rows &c : cases) {
-        c.bound = c.dtype == DT_FLOAT32 ? kBound : c.dtype == DT_FLOAT16 ? kFloat16 : kBfloat16;
+    const Device device = with_fragments(false);
+    const std::vector<Rows> cases{{9, 512, 40000, 128, 0},
+                                  {17, 512, 40000, 128, 1},
+                                  {33, 512, 400, 128, 0}, // from here on however little there is to do
+                                  {40, 2560, 36, 128, 0},
+                                  {33, 4096, 400, 128, 0},
+                                  {64, 9728, 1000, 128, 1},
+                                  {33, 512, 400, 128, 1, 4, 0, DT_FLOAT32, 0.0f, true},
+                                  {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16},
+                                  {37, 640, 384, 128, 1, 4, 0, DT_FLOAT16}};
+    for (const Rows &c : cases) {
+        check_rows(device, c);
     }
+    CHECK(variants_of(device, "projection_fragments").front().calls == 3 * cases.size()); // each epilogue
+}
+
+// Smaller groups, and one digit of x of 16 bits.
+TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
+    CHECK(stats_of(with_fragments(false)).batch_variant == 0);
+    if (!makes_fragments()) {
+        return;
+    }
+    const Device device = with_fragments(true);
+    constexpr float kBound = 1e-6f, kFloat16 = 1.0f / 1024, kBfloat16 = 1.0f / 256;
+    const std::vector<Rows> cases{{17, 512, 40000, 64, 1, 4, 0, DT_FLOAT32, kBound},
+                                  {35, 352, 400, 32, 0, 4, 0, DT_FLOAT32, kBound},
+                                  {37, 384, 1000, 64, 1, 4, 0, DT_FLOAT32, kBound},
+                                  {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16, kBfloat16},
+                                  {35, 352, 400, 32, 1, 4, 0, DT_BFLOAT16, kBfloat16},
+                                  {37, 960, 384, 64, 1, 4, 0, DT_FLOAT16, kFloat16},
+                                  {33, 512, 400, 128, 1, 4, 0, DT_BFLOAT16, kBfloat16, true}};
     for (const Rows &c : cases) {
         check_rows(device, c);
     }

@@ -10,11 +10,14 @@
 // a and b are floats 8i to 8i + 7 of x: the words with one byte of the even ones and of
 // the odd ones are adjacent (EVEN_FIRST of code_bytes.glsl), or those of the first and
 // of the last four.
-// Returns 2^-k of the unit. Lanes 4j to 4j + 3 of a subgroup handle one unit. first:
-// where the row's quads begin in staged[]; exists: whether to write it.
-float stage_limbs(uint first, uint i, bool exists, vec4 a, vec4 b) {
-    uint exponent = unit_exponent(a, b);
-    uvec4 low = uvec4(integers(a, exponent)), high = uvec4(integers(b, exponent));
+// Returns 2^-k, and what sums of the lane's products begin with. Four adjacent lanes of a subgroup
+// handle a unit, and four times as many as it has units a span. first: where the row's
+// quads begin in staged[]; exists: whether to write it.
+float stage_limbs(uint first, uint i, bool exists, vec4 a, vec4 b, out int start) {
+    uint exponent = span_exponent(largest_of_lanes(largest_of_eight(a, b), 4 * SPAN));
+    ivec4 of_a = integers(a, exponent), of_b = integers(b, exponent);
+    start = start_of(sum_of_integers(of_a + of_b));
+    uvec4 low = uvec4(of_a), high = uvec4(of_b);
     uvec3 first_four = bytes_of(EVEN_FIRST ? uvec4(low.xz, high.xz) : low);
     uvec3 last_four = bytes_of(EVEN_FIRST ? uvec4(low.yw, high.yw) : high);
     [[unroll]] for (uint limb = 0; limb < 3; limb++) {
@@ -27,7 +30,7 @@ float stage_limbs(uint first, uint i, bool exists, vec4 a, vec4 b) {
             staged[at].zw = pair;
         }
     }
-    return unit_multiple(exponent);
+    return span_multiple(exponent);
 }
 
 #endif

@@ -2,11 +2,15 @@
 // cooperative matrix of a team, or with some of its elements in each of the team's 32
 // lanes.
 //
+// A span's sums (unit_integers.glsl) are begun by begin_span, added up unit by unit by
+// multiply_bytes, and become floats by span_floats.
+//
 // Before the include: code_bytes.glsl; work[], shared memory by quads; HELD_UNITS and
 // HELD_TILES, of how many units of x and of how many tiles the team holds what it
 // multiplies with; SIDE, and EVEN, whether there is every unit; and in quads, what is
 // from row to row of codes, PITCH, of sums, SUM_PITCH, and of digits of x, HELD_PITCH,
-// and from the multiples of a unit of x to its sums, UNIT_SUMS.
+// and from the multiples of a span of x to its sums and from there to what sums of
+// products begin with, UNIT_SUMS.
 #ifndef BYTE_TILES_GLSL
 #define BYTE_TILES_GLSL
 
@@ -36,18 +40,26 @@ void team_barrier() {
 
 DIGITS held_digits[HELD_UNITS * 3];
 FLOATS held_multiples[HELD_UNITS], held_sums[HELD_UNITS];
+INTEGERS held_starts[HELD_UNITS];
 FLOATS held_scales[HELD_TILES], held_biases[HELD_TILES];
+INTEGERS span_sums[HELD_TILES * 3]; // by digits of x
 
-// Loads the unit of x whose digits begin at work[digits], and multiples at work[multiples].
-void hold_unit(uint u, uint digits, uint multiples) {
+// Loads the unit of x whose digits begin at work[digits].
+void hold_unit(uint u, uint digits) {
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
         coopMatLoad(held_digits[u * 3 + digit], work, digits + digit * SIDE * HELD_PITCH, HELD_PITCH, gl_CooperativeMatrixLayoutColumnMajor);
     }
+}
+
+// Loads what belongs to the span of unit u from work[multiples] on.
+void hold_span(uint u, uint multiples) {
     coopMatLoad(held_multiples[u], work, multiples, 0, gl_CooperativeMatrixLayoutRowMajor);
-    if (SMALL_FLOATS) { // which have no biases
-        return;
+    if (!SMALL_FLOATS) { // which have no biases
+        coopMatLoad(held_sums[u], work, multiples + UNIT_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
     }
-    coopMatLoad(held_sums[u], work, multiples + UNIT_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
+    if (SPAN > 1) {
+        coopMatLoad(held_starts[u], work, multiples + 2 * UNIT_SUMS, 0, gl_CooperativeMatrixLayoutRowMajor);
+    }
 }
 
 // Loads the scales and biases of a tile from work[group].
@@ -59,30 +71,34 @@ void hold_scales(uint t, uint group) {
     coopMatLoad(held_biases[t], work, group + 4, 0, gl_CooperativeMatrixLayoutColumnMajor);
 }
 
-// The product of the codes that begin at work[a] with the digits of a unit. Of more than 4 bits, that with the
-// highest ones is apart (code_sum).
-void multiply_bytes(uint a, uint u, out INTEGERS high, out INTEGERS rest) {
-    CODES codes;
-    coopMatLoad(codes, work, a, PITCH, gl_CooperativeMatrixLayoutRowMajor);
-    high = INTEGERS(0);
-    rest = coopMatMulAdd(codes, held_digits[u * 3 + 2], INTEGERS(0));
-    if (BITS > 4) {
-        high = rest;
-        rest = INTEGERS(0);
-    }
-    [[unroll]] for (uint digit = 2; digit-- > 0;) {
-        [[unroll]] for (uint i = 0; i < rest.length(); i++) {
-            rest[i] <<= 8;
-        }
-        rest = coopMatMulAdd(codes, held_digits[u * 3 + digit], rest);
+void begin_span(uint t) {
+    [[unroll]] for (uint digit = 0; digit < 3; digit++) {
+        span_sums[t * 3 + digit] = INTEGERS(0);
     }
 }
 
-// The contribution of a unit to a tile.
-void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out FLOATS result) {
+// Adds the products of the codes that begin at work[a] with the digits of a unit.
+void multiply_bytes(uint a, uint u, uint t) {
+    CODES codes;
+    coopMatLoad(codes, work, a, PITCH, gl_CooperativeMatrixLayoutRowMajor);
+    [[unroll]] for (uint digit = 0; digit < 3; digit++) {
+        span_sums[t * 3 + digit] = coopMatMulAdd(codes, held_digits[u * 3 + digit], span_sums[t * 3 + digit]);
+    }
+}
+
+// An element of the sum of a span's products with x, whose multiples unit u has.
+float span_products(uint u, uint t, uint i) {
+    int rest = (span_sums[t * 3 + 1][i] << 8) + span_sums[t * 3][i];
+    if (SPAN > 1) {
+        rest += held_starts[u][i];
+    }
+    return held_multiples[u][i] * code_sum(span_sums[t * 3 + 2][i], rest);
+}
+
+// The contribution of a span to a tile.
+void span_floats(uint u, uint t, bool exists, out FLOATS result) {
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
-        float sum = BITS <= 4 ? float(rest[i]) : code_sum(high[i], rest[i]);
-        float products = held_multiples[u][i] * sum, scale = held_scales[t][i];
+        float products = span_products(u, t, i), scale = held_scales[t][i];
         float v = SMALL_FLOATS ? unit_product(products, scale, 0.0, 0.0)
                                : unit_product(products, scale, held_biases[t][i], held_sums[u][i]);
         result[i] = EVEN || exists ? v : 0.0;
@@ -90,10 +106,9 @@ void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out 
 }
 
 // Adds the contribution of the other half of a unit, which has another scale: the same as in projection_dot.glsl.
-void add_half(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, inout FLOATS result) {
+void add_half(uint u, uint t, bool exists, inout FLOATS result) {
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
-        float products = held_multiples[u][i] * (BITS <= 4 ? float(rest[i]) : code_sum(high[i], rest[i]));
-        result[i] = EVEN || exists ? fma(held_scales[t][i], products, result[i]) : 0.0;
+        result[i] = EVEN || exists ? fma(held_scales[t][i], span_products(u, t, i), result[i]) : 0.0;
     }
 }
 
@@ -125,12 +140,11 @@ uint row_of_lane() { return team_lane() / 2; }
 uint column_of_lane(uint i) { return team_lane() % 2 * ELEMENTS + i; }
 
 uint held_group[HELD_TILES], held_digits[HELD_UNITS], held_multiples[HELD_UNITS];
+Integers high_sums[HELD_TILES], other_sums[HELD_TILES]; // with the highest digits of x, and with the others
 
 // They are read when they are needed.
-void hold_unit(uint u, uint digits, uint multiples) {
-    held_digits[u] = digits;
-    held_multiples[u] = multiples;
-}
+void hold_unit(uint u, uint digits) { held_digits[u] = digits; }
+void hold_span(uint u, uint multiples) { held_multiples[u] = multiples; }
 void hold_scales(uint t, uint group) { held_group[t] = group; }
 
 int digit_product(uvec4 codes[2], uint digits) {
@@ -143,37 +157,42 @@ int digit_product(uvec4 codes[2], uint digits) {
     return sum;
 }
 
-void multiply_bytes(uint a, uint u, out INTEGERS high, out INTEGERS rest) {
+void begin_span(uint t) {
+    [[unroll]] for (uint i = 0; i < ELEMENTS; i++) {
+        high_sums[t].v[i] = other_sums[t].v[i] = 0;
+    }
+}
+
+void multiply_bytes(uint a, uint u, uint t) {
     uvec4 codes[2] = uvec4[2](work[a + row_of_lane() * PITCH], work[a + row_of_lane() * PITCH + 1]);
     UNROLL for (uint i = 0; i < ELEMENTS; i++) {
         uint digits = held_digits[u] + column_of_lane(i) * HELD_PITCH, step_ = SIDE * HELD_PITCH;
-        high.v[i] = digit_product(codes, digits + 2 * step_);
-        rest.v[i] = (digit_product(codes, digits + step_) << 8) + digit_product(codes, digits);
+        high_sums[t].v[i] += digit_product(codes, digits + 2 * step_);
+        other_sums[t].v[i] += (digit_product(codes, digits + step_) << 8) + digit_product(codes, digits);
     }
 }
 
-void unit_floats(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, out FLOATS result) {
-    uint group = held_group[t];
-    float scale = uintBitsToFloat(work[group + row_of_lane() / 4][row_of_lane() & 3u]);
-    float bias = uintBitsToFloat(work[group + 4 + row_of_lane() / 4][row_of_lane() & 3u]);
-    uint multiples = held_multiples[u], sums = multiples + UNIT_SUMS;
+uint row_bits(uint from, uint n) { return work[from + n / 4][n & 3u]; }
+float row_value(uint from, uint n) { return uintBitsToFloat(row_bits(from, n)); }
+
+float span_products(uint u, uint t, uint i) {
+    uint n = column_of_lane(i), multiples = held_multiples[u];
+    int start = SPAN > 1 ? int(row_bits(multiples + 2 * UNIT_SUMS, n)) : 0;
+    return row_value(multiples, n) * code_sum(high_sums[t].v[i], other_sums[t].v[i] + start);
+}
+
+void span_floats(uint u, uint t, bool exists, out FLOATS result) {
+    float scale = row_value(held_group[t], row_of_lane()), bias = row_value(held_group[t] + 4, row_of_lane());
     [[unroll]] for (uint i = 0; i < ELEMENTS; i++) {
-        uint n = column_of_lane(i);
-        float multiple = uintBitsToFloat(work[multiples + n / 4][n & 3u]);
-        float sum = uintBitsToFloat(work[sums + n / 4][n & 3u]);
-        float v = unit_product(multiple * code_sum(high.v[i], rest.v[i]), scale, bias, sum);
-        result.v[i] = exists ? v : 0.0;
+        float sum = row_value(held_multiples[u] + UNIT_SUMS, column_of_lane(i));
+        result.v[i] = exists ? unit_product(span_products(u, t, i), scale, bias, sum) : 0.0;
     }
 }
 
-void add_half(INTEGERS high, INTEGERS rest, uint u, uint t, bool exists, inout FLOATS result) {
-    uint group = held_group[t], multiples = held_multiples[u];
-    float scale = uintBitsToFloat(work[group + row_of_lane() / 4][row_of_lane() & 3u]);
+void add_half(uint u, uint t, bool exists, inout FLOATS result) {
+    float scale = row_value(held_group[t], row_of_lane());
     [[unroll]] for (uint i = 0; i < ELEMENTS; i++) {
-        uint n = column_of_lane(i);
-        float multiple = uintBitsToFloat(work[multiples + n / 4][n & 3u]);
-        float products = multiple * code_sum(high.v[i], rest.v[i]);
-        result.v[i] = exists ? fma(scale, products, result.v[i]) : 0.0;
+        result.v[i] = exists ? fma(scale, span_products(u, t, i), result.v[i]) : 0.0;
     }
 }
 

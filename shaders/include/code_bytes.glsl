@@ -1,7 +1,8 @@
 // The codes of quantized weights as bytes, for products of integers: affine codes as they are, but those of 8 bits minus
 // 128, and E2M1 as twice its value. E4M3 does not fit into bytes.
 //
-// Before the include: BITS; scales_DT and biases_DT; and SMALL_SHIFT, log2 of the columns of a scale of small floats.
+// Before the include: BITS; scales_DT and biases_DT; SMALL_SHIFT, log2 of the columns of a scale of small floats; and
+// SPAN (unit_integers.glsl), which is 1 for codes of more than 4 bits and for small floats.
 #ifndef CODE_BYTES_GLSL
 #define CODE_BYTES_GLSL
 
@@ -12,6 +13,10 @@
 
 const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
 const bool CODE_BYTES = !SMALL_FLOATS || BITS == 4;
+
+// What is subtracted from codes: from those of 8 bits so that they fit into bytes, and from others if that lets sums of
+// more products fit 32 bits. These are left as they are, and their sum begins with minus this times that of x.
+const uint MIDDLE = BITS == 8 || SPAN > 1 ? 1 << (BITS - 1) : 0;
 
 // Whether the even ones of eight codes come first: then four of them are a masked word. Bytes are in order.
 const bool EVEN_FIRST = BITS == 4;
@@ -32,7 +37,7 @@ uint nibbles(uint v) { return SMALL_FLOATS ? doubled_e2m1(v) : v & 0x0f0f0f0fu; 
 uvec4 nibble_bytes(uvec2 v) { return uvec4(nibbles(v.x), nibbles(v.x >> 4), nibbles(v.y), nibbles(v.y >> 4)); }
 uvec4 byte_bytes(uvec4 v) { return v ^ 0x80808080u; }
 
-// The sum of 32 products of such bytes with integers of unit_integers.glsl, given that of their highest digits, in
+// The sum of a span's products of such bytes with integers of unit_integers.glsl, given that of their highest digits, in
 // units of 2^16, and that of the others. It does not depend on how integers are divided into digits.
 float code_sum(int high, int rest) {
     if (BITS <= 4) {
@@ -47,10 +52,10 @@ vec2 byte_factors(float scale, float bias) {
     if (SMALL_FLOATS) {
         return vec2(0.5 * scale, 0.0);
     }
-    return vec2(scale, BITS == 8 ? fma(scale, 128.0, bias) : bias);
+    return vec2(scale, MIDDLE != 0 ? fma(scale, float(MIDDLE), bias) : bias);
 }
 
-// The contribution of a unit of 32 columns: products are those of bytes and x, sum is that of x, and scale and bias are what
+// The contribution of a span: products are those of bytes and x, sum is that of x, and scale and bias are what
 // byte_factors returns.
 float unit_product(float products, float scale, float bias, float sum) {
     if (SMALL_FLOATS) {

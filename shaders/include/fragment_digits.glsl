@@ -3,12 +3,15 @@
 // Before the include: part_places.glsl, and what the kernel declares of shared memory. Four neighbouring lanes of a
 // matrix take 16 columns of a step. A lane's word of codes has 8 neighbouring columns: masked and shifted, codes 0 and
 // 4, 1 and 5, 2 and 6, and 3 and 7 become pairs. Those of the odd ones are 16 times too large, so their digits are 16
-// times smaller than the others: half of what they are, and 8 times, for which float16 has room and which keeps the
+// times smaller than the others, which are larger() times what they are: float16 has room for that, and it keeps the
 // multiple of the largest floats finite.
 #ifndef FRAGMENT_DIGITS_GLSL
 #define FRAGMENT_DIGITS_GLSL
 
+#include "unit_integers.glsl"
+
 const float HIGH_DIGIT = 2048.0;
+float larger() { return float(1u << (25 - INTEGER_BITS)); } // 8 or 16
 const uint CHUNK_THREADS = 4 * CHUNK; // neighbours that make the digits of a chunk of a row
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
@@ -47,14 +50,14 @@ void load_eight(uint pass) {
     x_high = x_quad(p.x_offset + row * COLS + column + 4);
 }
 
-const float ROUND = 12582912.0; // 1.5 * 2^23: added to a number of at most 2^22, it rounds it
-
-// Integers, unless one digit holds the number itself.
-vec4 scaled(vec4 v, float up) {
+// Integers, unless one digit holds the number itself; and the sum of the integers.
+vec4 scaled(vec4 v, uint exponent, inout ivec4 integers_of_x) {
     if (DIGITS_OF_X == 1) {
-        return v * up;
+        return v * span_factor(exponent);
     }
-    precise vec4 n = fma(v, vec4(up), vec4(ROUND)) - ROUND;
+    precise vec4 shifted = shifted_integers(v, exponent);
+    integers_of_x += without_shift(shifted);
+    precise vec4 n = shifted - SHIFT;
     return n;
 }
 
@@ -66,18 +69,23 @@ uvec2 digits_of(float a, float b, float by) {
     if (DIGITS_OF_X == 1) {
         return uvec2(packFloat2x16(f16vec2(n * (by / HIGH_DIGIT))), 0);
     }
-    precise vec2 high = fma(n, vec2(1.0 / HIGH_DIGIT), vec2(ROUND)) - ROUND;
+    precise vec2 high = fma(n, vec2(1.0 / HIGH_DIGIT), vec2(SHIFT)) - SHIFT;
     precise vec2 low = fma(high, vec2(-HIGH_DIGIT), n);
     return uvec2(packFloat2x16(f16vec2(high * by)), packFloat2x16(f16vec2(low * by)));
 }
 
 // With infinities or NaNs, neither multiple nor sum is finite, nor then the result, which projection_join computes anew
-// without a norm. What digits hold is in units of 2^(exponent - 127 - 21), codes are in units of 2^-24, and digits are
-// 8 times too large, which leaves the exponent itself.
-void store_factors(uint eight, uint exponent, float sum) {
+// without a norm. What digits hold is in units of 2^(exponent - 126 - INTEGER_BITS), codes are in units of 2^-24, and
+// digits are larger() times too large, which leaves the exponent itself. start, which sums begin with, is divided into digits like x.
+void store_factors(uint eight, uint exponent, float sum, int start) {
     uint at = factors_at(eight / CHUNK_THREADS % RUN, row_of(eight)), column = row_of(eight) % 2 * 2;
     work[at][column] = exponent << 23;
-    work[at][column + 1] = exponent == 255 ? floatBitsToUint(make_nan()) : floatBitsToUint(sum);
+    work[at][column + 1] = exponent == INFINITE_EXPONENT ? floatBitsToUint(make_nan()) : floatBitsToUint(sum);
+    if (SPAN > 1) {
+        float unit = larger() / 16777216.0;
+        work[at + STARTS_AFTER][column] = floatBitsToUint(float(start >> 11) * unit);
+        work[at + STARTS_AFTER][column + 1] = floatBitsToUint(float(start & 2047) * unit);
+    }
 }
 
 void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
@@ -91,26 +99,19 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
         a = vec4(0.0);
         b = vec4(0.0);
     }
-    uvec4 magnitudes = max(floatBitsToUint(a) & 0x7fffffffu, floatBitsToUint(b) & 0x7fffffffu);
-    uint largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
+    uint exponent = span_exponent(largest_of_lanes(largest_of_eight(a, b), CHUNK_THREADS));
     if (DIGITS_OF_X == 1 && NORM == 2) { // before they are added up: products with codes and with biases largely cancel
         a = of_11_bits(a);
         b = of_11_bits(b);
     }
-    float sum = sum_of_eight(a, b);
-    [[unroll]] for (uint bit = 1; bit < CHUNK_THREADS; bit *= 2) {
-        largest = max(largest, subgroupShuffleXor(largest, bit));
-        sum += subgroupShuffleXor(sum, bit);
-    }
-    [[unroll]] for (uint bit = 1; bit < 4; bit *= 2) { // of a unit, which projection_join expects
-        square += subgroupShuffleXor(square, bit);
-    }
-    uint exponent = max(largest >> 23, 22u);
-    float up = uintBitsToFloat((275u - exponent) << 23); // 2^21 over the largest one's power of two
-    a = scaled(a, up);
-    b = scaled(b, up);
-    uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, 8.0), digits_of(a.y, b.y, 0.5), digits_of(a.z, b.z, 8.0),
-                              digits_of(a.w, b.w, 0.5));
+    float sum = sum_of_lanes(sum_of_eight(a, b), CHUNK_THREADS);
+    square = sum_of_lanes(square, 4); // of a unit, which projection_join expects
+    ivec4 integers_of_x = ivec4(0);
+    a = scaled(a, exponent, integers_of_x);
+    b = scaled(b, exponent, integers_of_x);
+    int start = start_of(sum_of_lanes(sum_of_integers(integers_of_x), CHUNK_THREADS));
+    uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, larger()), digits_of(a.y, b.y, larger() / 16.0),
+                              digits_of(a.z, b.z, larger()), digits_of(a.w, b.w, larger() / 16.0));
     uint word = eight % CHUNK, lane = row % 8 * 4 + eight / CHUNK % 4;
     if (DIGITS_OF_X == 1) {
         work[digits_at(row / 8, unit / CHUNK, word, lane)] = uvec4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
@@ -121,7 +122,7 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
         }
     }
     if (eight % CHUNK_THREADS == 0) {
-        store_factors(eight, exponent, sum);
+        store_factors(eight, exponent, sum, start);
     }
     uint x_row = block * SIDE + row, x_unit = part * PART + unit;
     if (NORM != 0 && eight % 4 == 0 && first_of_part && x_row < p.x_rows && x_unit < UNITS) {

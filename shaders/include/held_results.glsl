@@ -2,22 +2,29 @@
 #ifndef HELD_RESULTS_GLSL
 #define HELD_RESULTS_GLSL
 
-// What some teams have of an element of a tile, added up as lanes of a subgroup would. Teams after the last chunk have
-// zeros.
-float part(uint team, uint t, uint at) { return uintBitsToFloat(work[sums_from(team, t) + at / 4][at & 3u]); }
-float parts_2(uint team, uint t, uint at) { return part(team, t, at) + part(team + 1, t, at); }
-float parts_4(uint team, uint t, uint at) { return parts_2(team, t, at) + parts_2(team + 2, t, at); }
-float parts_8(uint team, uint t, uint at) { return parts_4(team, t, at) + parts_4(team + 4, t, at); }
-float parts_16(uint team, uint t, uint at) { return parts_8(team, t, at) + parts_8(team + 8, t, at); }
+// What teams have of an element of a tile, added up in the order of projection_sums.glsl. Teams after the last chunk
+// have zeros.
+float team_sum(uint team, uint t, uint at) { return uintBitsToFloat(work[sums_from(team, t) + at / 4][at & 3u]); }
+
+// Of the chunk that a team has, or two teams half each.
+float chunk_sum(uint team, uint t, uint at) {
+    return CHUNK == CHUNK_UNITS ? team_sum(team, t, at) : team_sum(team, t, at) + team_sum(team + 1, t, at);
+}
+
+const uint CHUNK_TEAMS = CHUNK_UNITS / CHUNK;
+const uint PART_TEAMS = (LANES < PART_UNITS ? LANES : PART_UNITS) / CHUNK;
+
+float part_sum(uint team, uint t, uint at) {
+    float sum = chunk_sum(team, t, at) + chunk_sum(team + CHUNK_TEAMS, t, at);
+    if (PART_TEAMS == 2 * CHUNK_TEAMS) {
+        return sum;
+    }
+    return (sum + chunk_sum(team + 2 * CHUNK_TEAMS, t, at)) + chunk_sum(team + 3 * CHUNK_TEAMS, t, at);
+}
 
 float slice_sum(uint team, uint t, uint at) {
-    switch (SLICE_TEAMS) {
-    case 1: return part(team, t, at);
-    case 2: return parts_2(team, t, at);
-    case 4: return parts_4(team, t, at);
-    case 8: return parts_8(team, t, at);
-    default: return parts_16(team, t, at);
-    }
+    float sum = part_sum(team, t, at);
+    return SLICE_TEAMS > PART_TEAMS ? sum + part_sum(team + PART_TEAMS, t, at) : sum;
 }
 
 // Element i of a tile: the previous sum plus the teams' sums of this round.

@@ -1,4 +1,4 @@
-// x of projection_held: each team makes the digits of its units (unit_digits.glsl), puts them into shared memory and
+// x of projection_held: each team makes the digits of its units (unit_digits.glsl), four lanes to each of them, puts them into shared memory and
 // takes them from there as matrices. In place of rows beyond the last, the last is repeated.
 #ifndef HELD_X_GLSL
 #define HELD_X_GLSL
@@ -42,23 +42,63 @@ uint square_at(uint row, uint unit) {
     return (sums_from(unit / CHUNK, 0) + row * ((CHUNK + 3) / 4)) * 4 + unit % CHUNK;
 }
 
-// Columns 8i to 8i + 7 of a unit of a row, which four lanes share.
+// Of a row of a pass, by spans as far as there are: the bits of the largest element, the sum, and that of the integers.
+const uint MOST_SPANS = MOST_CHUNK * MOST_PASSES;
+uint largest[MOST_SPANS];
+float sums_of_x[MOST_SPANS];
+int sums_of_integers[MOST_SPANS];
+
+// What the lane's eight columns of a unit, times the gain, add to those. Units are added up as neighbouring lanes are in
+// unit_digits: by pairs.
+void add_unit_of(uint u, uint pass) {
+    uint at = u * MOST_PASSES + pass, first = u / SPAN * SPAN * MOST_PASSES + pass;
+    if (NORM != 0) {
+        float square = sum_of_lanes(squares_of_eight(x_low[at], x_high[at]), 4);
+        if (team_lane() % 4 == 0) {
+            uint to = square_at(pass_row(pass), team() * CHUNK + u);
+            work[to / 4][to & 3u] = floatBitsToUint(square);
+        }
+    }
+    if (NORM == 2) {
+        x_low[at] = gained(x_low[at], gain_low[u]);
+        x_high[at] = gained(x_high[at], gain_high[u]);
+    }
+    largest[at] = largest_of_eight(x_low[at], x_high[at]);
+    largest[first] = max(largest[first], largest[at]);
+    sums_of_x[at] = sum_of_lanes(sum_of_eight(x_low[at], x_high[at]), 4);
+    if (SPAN > 1 && u % 2 == 1) {
+        sums_of_x[at - MOST_PASSES] += sums_of_x[at];
+    }
+    if (SPAN > 2 && u % 4 == 3) {
+        sums_of_x[first] += sums_of_x[at - MOST_PASSES];
+    }
+    if (u % SPAN == SPAN - 1) {
+        largest[first] = largest_of_lanes(largest[first], 4);
+        sums_of_integers[first] = 0;
+    }
+}
+
+// Columns 8i to 8i + 7 of a unit of a row, which four lanes share; with the last unit, what the span has besides.
 void put_eight(uint to, uint u, uint pass) {
     uint i = team_lane() % 4, row = pass_row(pass);
-    vec4 a = x_low[u * MOST_PASSES + pass], b = x_high[u * MOST_PASSES + pass];
-    UnitDigits made = unit_digits(a, b, NORM == 2, gain_low[u], gain_high[u], EVEN_FIRST);
+    uint at = u * MOST_PASSES + pass, first = u / SPAN * SPAN * MOST_PASSES + pass;
+    uint exponent = span_exponent(largest[first]);
+    ivec4 a = integers(x_low[at], exponent), b = integers(x_high[at], exponent);
+    uvec2 digits[3] = digits_of(a, b, EVEN_FIRST);
     [[unroll]] for (uint digit = 0; digit < 3; digit++) {
-        uint at = to + (digit * SIDE + row) * HELD_PITCH + i / 2;
-        work[at][i % 2 * 2] = made.digits[digit].x;
-        work[at][i % 2 * 2 + 1] = made.digits[digit].y;
+        uint quad = to + (digit * SIDE + row) * HELD_PITCH + i / 2;
+        work[quad][i % 2 * 2] = digits[digit].x;
+        work[quad][i % 2 * 2 + 1] = digits[digit].y;
     }
+    sums_of_integers[first] += sum_of_integers(a + b);
+    if (u % SPAN != SPAN - 1) {
+        return;
+    }
+    int start = start_of(sum_of_lanes(sums_of_integers[first], 4));
     if (i == 0) {
-        work[to + HELD_MULTIPLES + row / 4][row & 3u] = floatBitsToUint(made.multiple);
-        work[to + HELD_SUMS + row / 4][row & 3u] = floatBitsToUint(made.sum);
-        if (NORM != 0) {
-            uint at = square_at(row, team() * CHUNK + u);
-            work[at / 4][at & 3u] = floatBitsToUint(made.square);
-        }
+        work[to + HELD_MULTIPLES + row / 4][row & 3u] = floatBitsToUint(span_multiple(exponent));
+        work[to + HELD_SUMS + row / 4][row & 3u] = floatBitsToUint(sums_of_x[first]);
+        work[to + HELD_STARTS + row / 4][row & 3u] = uint(start);
     }
 }
 
@@ -77,8 +117,18 @@ void make_unit(uint u) {
         put_eight(x_from(u), u, 1);
     }
     team_barrier();
-    hold_unit(u, x_from(u), x_from(u) + HELD_MULTIPLES);
+    hold_unit(u, x_from(u));
+    if (u % SPAN == SPAN - 1) {
+        hold_span(u, x_from(u) + HELD_MULTIPLES);
+    }
     team_barrier();
+}
+
+void look_at_unit(uint u) {
+    add_unit_of(u, 0);
+    if (PASSES > 1) {
+        add_unit_of(u, 1);
+    }
 }
 
 #ifdef COOPMAT_KHR
@@ -132,13 +182,14 @@ void hold_x(uint unit, uint round_) {
     bool missing;
 #define FETCH_UNIT(u) fetch_unit(u, unit)
 #define FETCH_GAIN(u) fetch_gain(u, unit)
-#define LOOK_AT_UNIT(u) missing = missing || unit_is_missing(u)
+#define AWAIT_UNIT(u) missing = missing || unit_is_missing(u)
     EACH_UNIT(FETCH_GAIN)
     do {
         missing = false;
         EACH_UNIT(FETCH_UNIT)
-        EACH_UNIT(LOOK_AT_UNIT)
+        EACH_UNIT(AWAIT_UNIT)
     } while (AWAITS_X && subgroupAny(missing)); // shuffles follow
+    EACH_UNIT(look_at_unit)
     EACH_UNIT(make_unit)
     if (NORM != 0) {
         barrier();

@@ -110,11 +110,13 @@ struct ProjectionHeldParams {
 
 // The layout of a chunk of 4 units of a block of that many rows, in quads: three matrices of bytes with a row of 128
 // columns in 9 quads, so that rows begin in different banks of shared memory; then for each row of each unit the number
-// that the integers are multiples of, the sum, and the sum of squares.
+// that the integers are multiples of and the sum, both of the unit's span (unit_integers.glsl), what a span's sums of
+// products begin with, and the unit's sum of squares.
 #define X_PITCH 9
 #define X_MULTIPLES(side) (3 * X_PITCH * (side))
 #define X_SUMS(side) (X_MULTIPLES(side) + (side))
-#define X_SQUARES(side) (X_SUMS(side) + (side))
+#define X_STARTS(side) (X_SUMS(side) + (side))
+#define X_SQUARES(side) (X_STARTS(side) + (side))
 #define X_CHUNK(side) (X_SQUARES(side) + (side))
 
 // matmul: out [batches, m, n] is contiguous.

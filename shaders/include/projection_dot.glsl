@@ -2,7 +2,7 @@
 #ifndef PROJECTION_DOT_GLSL
 #define PROJECTION_DOT_GLSL
 
-float acc[STREAMS];
+float acc[KEPT]; // of kept_stream(i)
 
 // The code at bit `at` of v as a float, without a conversion: it is put into
 // the mantissa of a power of two whose lowest bits have the code's weight.
@@ -104,14 +104,57 @@ float integer_result(uint from, float scale, float bias) {
     add_products(from, 1, sums);
     return fma(byte_factors(bias, 0.0).x, products(sums), first);
 }
+
+// Exchanges of sums, as in stream_sum.
+#define EXCHANGE_INTEGERS(sums, bit) \
+    if (SPAN > bit && STREAMS > bit) { \
+        bool upper = (lane() & bit) != 0; \
+        [[unroll]] for (uint i = 0; i < STREAMS / (2 * bit); i++) { \
+            int kept = upper ? sums[2 * i + 1] : sums[2 * i]; \
+            int given = upper ? sums[2 * i] : sums[2 * i + 1]; \
+            sums[i] = kept + subgroupShuffleXor(given, bit); \
+        } \
+    } else if (SPAN > bit) { \
+        sums[0] += subgroupShuffleXor(sums[0], bit); \
+    }
+
+// The products of a span of several units.
+void multiply_span(uint held, uint slice) {
+    bool exists = EVEN || slice * LANES + lane() < UNITS;
+    int sums[STREAMS];
+    [[unroll]] for (uint s = 0; s < STREAMS; s++) {
+        ivec3 by_digits = ivec3(held_start, 0, 0);
+        uint from = (held * STREAMS + s) * BITS;
+        add_products(from, 0, by_digits);
+        add_products(from, 1, by_digits);
+        sums[s] = (by_digits.z << 16) + by_digits.x + (by_digits.y << 8);
+    }
+    EXCHANGE_INTEGERS(sums, 1)
+    EXCHANGE_INTEGERS(sums, 2)
+    [[unroll]] for (uint k = 0; k < KEPT; k++) {
+        uvec2 bits = affine[held * KEPT + k];
+        if (PAIR) { // by masks: behind a condition, drivers would move the loads there
+            uvec2 second = uvec2(kept_stream(k) >= ROWS ? 0xffffffffu : 0u);
+            bits = (bits & ~second) | (second_affine[held * KEPT + k] & second);
+        }
+        vec2 by = byte_factors(affine_float(bits.x, slice, scales_DT), affine_float(bits.y, slice, biases_DT));
+        acc[k] = exists ? unit_product(held_stats.y * float(sums[k]), by.x, by.y, held_stats.x) : 0.0;
+    }
+}
 #endif
 
 // The lane's products of a buffer's content with its unit of x.
 void multiply(uint held, uint slice) {
+#ifdef DOT8
+    if (SPAN > 1) {
+        multiply_span(held, slice);
+        return;
+    }
+#endif
     bool exists = EVEN || slice * LANES + lane() < UNITS;
-    [[unroll]] for (uint s = 0; s < STREAMS; s++) {
+    [[unroll]] for (uint s = 0; s < KEPT; s++) {
         uint from = (held * STREAMS + s) * BITS;
-        uvec2 bits = affine[held * STREAMS + s];
+        uvec2 bits = PAIR && s >= ROWS ? second_affine[held * KEPT + s] : affine[held * KEPT + s];
         float sum;
         if (SMALL_FLOATS && !LIMBS) {
             sum = small_result(from, bits);
@@ -128,11 +171,11 @@ void multiply(uint held, uint slice) {
     }
 }
 
-// Adds up the lanes' products of all streams at once: lane s (and those that differ
-// from it in higher bits only) gets the sum of stream s. STREAMS is a power of two.
+// Adds up the lanes' products of all streams at once: lane s gets the sum of stream s. STREAMS, a power of two, is at
+// most a chunk's units.
 #ifdef SUBGROUP
 float stream_sum() {
-    [[unroll]] for (uint bit = 1; bit < STREAMS; bit *= 2) {
+    [[unroll]] for (uint bit = SPAN; bit < STREAMS; bit *= 2) {
         bool upper = (lane() & bit) != 0;
         [[unroll]] for (uint i = 0; i < STREAMS / (2 * bit); i++) {
             float kept = upper ? acc[2 * i + 1] : acc[2 * i];
@@ -140,17 +183,13 @@ float stream_sum() {
             acc[i] = kept + subgroupShuffleXor(given, bit);
         }
     }
-    float sum = acc[0];
-    [[unroll]] for (uint bit = STREAMS; bit < LANES; bit *= 2) {
-        sum += subgroupShuffleXor(sum, bit);
-    }
-    return sum;
+    return row_sum(acc[0], max(SPAN, STREAMS));
 }
 #else
 float stream_sum() {
     float mine = 0.0;
     [[unroll]] for (uint s = 0; s < STREAMS; s++) {
-        float sum = team_sum(acc[s]);
+        float sum = row_sum(acc[s], 1);
         mine = lane() == s ? sum : mine;
     }
     return mine;

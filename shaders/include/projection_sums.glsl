@@ -1,8 +1,16 @@
 // The sums of a projection, shared by several kernels: in one order and rounded
 // alike, so that a row has the same bits whichever kernel computes it. So the
 // compiler must not contract any of these products and sums.
+//
+// The order: what a row of w and one of x have in a chunk of 4 units of 32 columns is
+// added up by pairs of units, unless integers already are (unit_integers.glsl), and then
+// pairs. Chunks are added up in the order of the columns to parts of 16 units, or to
+// slices of 8. A slice of 32 units is the sum of two parts, and slices are added up in the
+// order of the columns. Units beyond the last are zeros.
 #ifndef PROJECTION_SUMS_GLSL
 #define PROJECTION_SUMS_GLSL
+
+const uint CHUNK_UNITS = 4, PART_UNITS = 16;
 
 vec4 gained(vec4 v, vec4 gain) {
     precise vec4 r = v * gain;
@@ -27,7 +35,7 @@ float squares_of_eight(vec4 a, vec4 b) {
     return sum;
 }
 
-// The contribution of a unit of 32 columns: products are those of codes and x, sum is that of x.
+// The contribution of a span (unit_integers.glsl): products are those of codes and x, sum is that of x.
 float unit_result(float products, float scale, float bias, float sum) {
     precise float rest = bias * sum;
     return fma(scale, products, rest);

@@ -10,13 +10,7 @@
 
 uint thread_index() { return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID; }
 
-// The sum over the lanes of a team; every lane gets it.
-float team_sum(float v) {
-    [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
-        v += subgroupShuffleXor(v, bit);
-    }
-    return v;
-}
+float from_lane(float v, uint bits) { return subgroupShuffleXor(v, bits); }
 
 #else
 
@@ -24,18 +18,42 @@ uint thread_index() { return gl_LocalInvocationIndex; }
 
 shared float team_values[SLOTS * ABREAST * LANES];
 
-// Called by all threads together; it adds in the same order as the other form.
+// Called by all threads together.
+float from_lane(float v, uint bits) {
+    team_values[thread_index()] = v;
+    barrier();
+    float other = team_values[thread_index() ^ bits];
+    barrier();
+    return other;
+}
+
+#endif
+
+// from_lane is what the lane that differs in those bits has as v.
+
+// The sum over the lanes of a team; every lane gets it.
 float team_sum(float v) {
     [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
-        team_values[thread_index()] = v;
-        barrier();
-        v += team_values[thread_index() ^ bit];
-        barrier();
+        v += from_lane(v, bit);
     }
     return v;
 }
 
-#endif
+// The same from what lanes have of a row of w, in the order of projection_sums.glsl; the first four lanes get it. Units of
+// a chunk up to unit `added`, a power of two, have been added up.
+float row_sum(float v, uint added) {
+    [[unroll]] for (uint bit = added; bit < CHUNK_UNITS; bit *= 2) {
+        v += from_lane(v, bit);
+    }
+    float chunk_sum = v;
+    [[unroll]] for (uint lane = CHUNK_UNITS; lane < min(LANES, PART_UNITS); lane += CHUNK_UNITS) {
+        v += from_lane(chunk_sum, lane);
+    }
+    [[unroll]] for (uint bit = PART_UNITS; bit < LANES; bit *= 2) {
+        v += from_lane(v, bit);
+    }
+    return v;
+}
 
 const uint THREADS = SLOTS * ABREAST * LANES;
 

@@ -5,10 +5,16 @@
 #define PROJECTION_WEIGHTS_GLSL
 
 // In each buffer: BITS words of the unit of each stream, then the words that contain the scale and bias
-// (without biases: both scales) of each. These are kept as loaded: any operation on them here would have to
-// wait for the load, and so would everything after it.
+// (without biases: both scales) of the streams whose sums the lane completes (kept_stream), from either matrix of
+// a pair. These are kept as loaded: any operation on them here would have to wait for the load, and so would
+// everything after it.
+const uint KEPT = STREAMS > SPAN ? STREAMS / SPAN : 1;
 uint words[2 * STREAMS * BITS];
-uvec2 affine[2 * STREAMS];
+uvec2 affine[2 * KEPT], second_affine[2 * KEPT];
+
+// Lanes with the units of a span exchange their sums: each completes those of some streams, or with few streams, one
+// that others complete as well.
+uint kept_stream(uint i) { return i * SPAN + lane() % min(SPAN, STREAMS); }
 
 const uint SHARED = HALVES == 1 ? 2 : 1; // scales in a loaded word
 const uint SCALES = HALVES == 2 ? 2 : 1; // units that share one
@@ -17,15 +23,15 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
 // The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of
 // the units of a slice of ROWS rows; weight##i is an element.
 #define MATRIX(i, slot) \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \
-    layout(set = 0, binding = slot) readonly buffer w##i##_Block4 { uvec4 data[]; } w##i##_4; \
+    layout(set = 0, binding = slot) volatile readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
+    layout(set = 0, binding = slot) volatile readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \
+    layout(set = 0, binding = slot) volatile readonly buffer w##i##_Block4 { uvec4 data[]; } w##i##_4; \
     const uint scales##i##_DT = scales_DT; \
     const uint biases##i##_DT = biases_DT; \
     const uint y##i##_DT = y_DT; \
-    TENSOR_BLOCKS(slot + 1, scales##i, readonly) \
+    TENSOR_BLOCKS(slot + 1, scales##i, volatile readonly) \
     TENSOR_BITS(scales##i) \
-    TENSOR_BLOCKS(slot + 2, biases##i, readonly) \
+    TENSOR_BLOCKS(slot + 2, biases##i, volatile readonly) \
     TENSOR_BITS(biases##i) \
     TENSOR_BLOCKS(slot + 3, y##i, ) \
     TENSOR_STORES(y##i) \
@@ -62,15 +68,26 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
             } \
         } \
     } \
-    void fetch##i(uint first, uint unit, uint to) { \
+    void fetch##i(uint first, uint unit, uint to, uint second) { \
         uint from = p.sets[i].w_offset / RUN + unit * (BITS / RUN); \
         uint scale_from = (p.sets[i].s_offset + (unit >> GROUP_SHIFT) * SCALES) / SHARED; \
         uint bias_from = (p.sets[i].b_offset + (unit >> GROUP_SHIFT)) / SHARED; \
         [[unroll]] for (uint r = 0; r < ROWS; r++) { \
             uint row = min(first + r, p.sets[i].n - 1); \
-            fetch_unit##i(from + row * (p.sets[i].w_stride / RUN), to + r); \
-            affine[to + r] = fetch_affine##i(scale_from + row * (p.sets[i].s_stride / SHARED), \
-                                             bias_from + row * (p.sets[i].b_stride / SHARED)); \
+            fetch_unit##i(from + row * (p.sets[i].w_stride / RUN), to * STREAMS + second * ROWS + r); \
+        } \
+        [[unroll]] for (uint k = 0; k < KEPT; k++) { \
+            if (PAIR && STREAMS > SPAN && k * SPAN / ROWS != second) { \
+                continue; \
+            } \
+            uint row = min(first + kept_stream(k) % ROWS, p.sets[i].n - 1); \
+            uvec2 of_row = fetch_affine##i(scale_from + row * (p.sets[i].s_stride / SHARED), \
+                                           bias_from + row * (p.sets[i].b_stride / SHARED)); \
+            if (second == 0) { \
+                affine[to * KEPT + k] = of_row; \
+            } else { \
+                second_affine[to * KEPT + k] = of_row; \
+            } \
         } \
     }
 
@@ -115,14 +132,14 @@ void fetch(uint held, uint slice, uint turn) {
         unit = min(unit, UNITS - 1);
     }
     if (PAIR) {
-        fetch0(row, unit, held * STREAMS);
-        fetch1(row, unit, held * STREAMS + ROWS);
+        fetch0(row, unit, held, 0);
+        fetch1(row, unit, held, 1);
     } else if (SETS == 1 || matrix == 0) {
-        fetch0(row, unit, held * STREAMS);
+        fetch0(row, unit, held, 0);
     } else if (SETS == 2 || matrix == 1) {
-        fetch1(row, unit, held * STREAMS);
+        fetch1(row, unit, held, 0);
     } else {
-        fetch2(row, unit, held * STREAMS);
+        fetch2(row, unit, held, 0);
     }
 }
 

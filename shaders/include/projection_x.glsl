@@ -6,14 +6,19 @@
 // The quads of a piece of each row, in planes: quad j of unit i is at j * PIECE_UNITS + i.
 const uint X_QUADS = LIMBS ? 6 : 8; // of a unit
 shared uvec4 staged[X_ROWS * X_QUADS * PIECE_UNITS];
-shared vec2 unit_stats[X_ROWS * PIECE_UNITS];                // sum, and with LIMBS the number that the integers are multiples of
+// Of the unit's span the sum, and with LIMBS the number that the integers are multiples of.
+shared vec2 unit_stats[X_ROWS * PIECE_UNITS];
+shared ivec4 unit_starts[SPAN > 1 ? X_ROWS * PIECE_UNITS : 1]; // what sums of a unit begin with, by eight columns
 shared float unit_squares[NORM == 0 ? 1 : X_ROWS * UNITS]; // sums of squares before the gain
 
 uvec4 held_x[X_QUADS]; // the lane's unit of a row
 vec2 held_stats;
+int held_start;
 
 #ifdef DOT8
 #include "byte_limbs.glsl"
+#elif defined(SUBGROUP)
+#include "unit_integers.glsl"
 #endif
 
 #include "attention_parts.glsl"
@@ -32,10 +37,10 @@ vec4 with_gain(vec4 v, uint quad) { return NORM == 2 ? gained(v, gain_quad(p.gai
 // The columns of a row that a thread loads eight at a time: that many eights.
 const uint EIGHTS = (PIECE_UNITS * 4 + THREADS - 1) / THREADS;
 
-// The n-th of them. The last threads repeat a whole unit, so that every four threads have one.
+// The n-th of them. The last threads repeat a whole span, so that neighbouring threads always have one.
 uint eight(uint n, uint units) {
     uint wanted = n * THREADS + thread_index();
-    return wanted < units * 4 ? wanted : (units - 1) * 4 + (wanted & 3);
+    return wanted < units * 4 ? wanted : (units - SPAN) * 4 + wanted % (4 * SPAN);
 }
 
 #ifdef SUBGROUP
@@ -61,7 +66,7 @@ void await_x(uint from, uint units) {
 
 // Loads `units` units of row m, from unit `from` on, the first of the piece:
 // eight columns to a thread, so four adjacent threads share a unit. Threads
-// beyond the last unit repeat it and write nothing, because drivers handle
+// beyond the last unit repeat others and write nothing, because drivers handle
 // shuffles in branches badly.
 void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
     uint quad = from * 8 + 2 * i;
@@ -69,9 +74,10 @@ void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
     a = with_gain(a, quad);
     b = with_gain(b, quad + 1);
     vec2 stats = vec2(0.0, 1.0);
+    int start = 0;
 #ifdef DOT8
     if (LIMBS) {
-        stats.y = stage_limbs(m * X_QUADS * PIECE_UNITS, i, exists, a, b);
+        stats.y = stage_limbs(m * X_QUADS * PIECE_UNITS, i, exists, a, b, start);
     }
 #endif
     if (!LIMBS && exists) {
@@ -79,13 +85,11 @@ void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
         staged[at] = floatBitsToUint(a);
         staged[at + PIECE_UNITS] = floatBitsToUint(b);
     }
-    stats.x = sum_of_eight(a, b);
-    [[unroll]] for (uint bit = 1; bit < 4; bit *= 2) {
-        stats.x += subgroupShuffleXor(stats.x, bit);
-        if (NORM != 0) {
-            square += subgroupShuffleXor(square, bit);
-        }
+    if (SPAN > 1 && exists) {
+        unit_starts[m * PIECE_UNITS + (i >> 2)][i & 3] = start;
     }
+    stats.x = sum_of_lanes(sum_of_eight(a, b), 4 * SPAN);
+    square = NORM != 0 ? sum_of_lanes(square, 4) : 0.0;
     if (exists && (i & 3) == 0) {
         unit_stats[m * PIECE_UNITS + (i >> 2)] = stats;
         if (NORM != 0) {
@@ -95,6 +99,10 @@ void stage_eight(uint m, uint from, uint i, bool exists, vec4 a, vec4 b) {
 }
 
 void stage_rows(uint from, uint units) {
+    // Subgroups without columns only take time from the others.
+    if (gl_SubgroupID * gl_SubgroupSize >= units * 4) {
+        return;
+    }
     if (OVERLAPS(X_BINDING)) {
         await_x(from, units);
     }
@@ -170,6 +178,11 @@ void take_x(uint m, uint slice) {
         held_x[j] = staged[(m * X_QUADS + j) * PIECE_UNITS + at];
     }
     held_stats = unit_stats[m * PIECE_UNITS + at];
+    held_start = 0;
+    if (SPAN > 1) {
+        ivec4 starts = unit_starts[m * PIECE_UNITS + at];
+        held_start = (starts.x + starts.y) + (starts.z + starts.w);
+    }
 }
 
 #endif

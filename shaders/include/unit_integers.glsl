@@ -1,37 +1,89 @@
-// A unit of 32 floats as 2^-k times integers of at most 2^22, where k depends on the
-// largest of the floats. The rounding error is below 2^-23 of the largest, and sums of
-// 32 products with codes of 4 bits are exact in 32 bits. With infinities or NaNs, the
-// integers are arbitrary multiples of an infinity, so that no sum of their products is
+// Floats as 2^-k times integers, where k depends on the largest floats of a span: SPAN
+// units of 32 columns, 1, 2 or 4, that share a scale. The integers are at most 2^22 (2^21
+// with spans of 4 units), so the rounding error is below 2^-23 (2^-22) of the power of two
+// above the largest, and sums of a span's products with codes of 4 bits, minus their
+// middle if there is more than one unit, are exact in 32 bits. With infinities or NaNs,
+// the integers are arbitrary multiples of an infinity, so that no sum of their products is
 // finite.
 //
-// Four adjacent lanes of a subgroup handle a unit, eight floats each.
+// Before the include: SPAN, and MIDDLE of code_bytes.glsl.
 #ifndef UNIT_INTEGERS_GLSL
 #define UNIT_INTEGERS_GLSL
 
 #extension GL_KHR_shader_subgroup_shuffle : require
 
-// The biased exponent that determines the scale of the unit's integers.
-uint unit_exponent(vec4 a, vec4 b) {
+const uint INTEGER_BITS = SPAN == 4 ? 21 : 22;
+
+// The bits of the largest magnitude of eight floats.
+uint largest_of_eight(vec4 a, vec4 b) {
     uvec4 magnitudes = max(floatBitsToUint(a) & 0x7fffffffu, floatBitsToUint(b) & 0x7fffffffu);
-    uint largest = max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
-    largest = max(largest, subgroupShuffleXor(largest, 1));
-    largest = max(largest, subgroupShuffleXor(largest, 2));
-    return max(largest >> 23, 22u);
+    return max(max(magnitudes.x, magnitudes.y), max(magnitudes.z, magnitudes.w));
 }
+
+// The same of 4, 8 or 16 adjacent lanes of a subgroup, by as few shuffles that wait for each other as possible.
+uint largest_of_lanes(uint largest, uint lanes) {
+    [[unroll]] for (uint reach = 1; reach < lanes; reach *= 4) {
+        uint first = subgroupShuffleXor(largest, reach);
+        if (2 * reach < lanes) {
+            uint second = subgroupShuffleXor(largest, 2 * reach), third = subgroupShuffleXor(largest, 3 * reach);
+            first = max(first, max(second, third));
+        }
+        largest = max(largest, first);
+    }
+    return largest;
+}
+
+// The sum of 4, 8 or 16 adjacent lanes, of pairs first, then of pairs of these.
+float sum_of_lanes(float v, uint lanes) {
+    [[unroll]] for (uint reach = 1; reach < lanes; reach *= 4) {
+        precise float sum = v + subgroupShuffleXor(v, reach);
+        if (2 * reach < lanes) {
+            precise float second = subgroupShuffleXor(v, 2 * reach) + subgroupShuffleXor(v, 3 * reach);
+            sum += second;
+        }
+        v = sum;
+    }
+    return v;
+}
+
+// The biased exponent that determines the scale of a span's integers.
+uint span_exponent(uint largest) { return max(largest >> 23, 22u); }
 
 const uint INFINITE_EXPONENT = 255;
 
 // The number that the integers are multiples of, 2^-k.
-float unit_multiple(uint exponent) {
-    return uintBitsToFloat((exponent == INFINITE_EXPONENT ? exponent : exponent - 21u) << 23);
+float span_multiple(uint exponent) {
+    return uintBitsToFloat((exponent == INFINITE_EXPONENT ? exponent : exponent + 1u - INTEGER_BITS) << 23);
 }
 
-// v * 2^k, rounded to nearest even.
-ivec4 integers(vec4 v, uint exponent) {
-    float up = uintBitsToFloat((275u - exponent) << 23); // 2^21 over the largest one's power of two
-    vec4 shifted = fma(v, vec4(up), vec4(12582912.0));   // 1.5 * 2^23: puts the integer into the lowest bits
-    return floatBitsToInt(shifted) - 0x4b400000;
+// 2^k.
+float span_factor(uint exponent) { return uintBitsToFloat((253u + INTEGER_BITS - exponent) << 23); }
+
+const float SHIFT = 12582912.0; // 1.5 * 2^23: added to a number of at most 2^22, it puts the integer into the lowest bits
+
+// v * 2^k, rounded to nearest even, plus SHIFT.
+vec4 shifted_integers(vec4 v, uint exponent) {
+    vec4 shifted = fma(v, vec4(span_factor(exponent)), vec4(SHIFT));
+    // The negative one of the largest magnitude, times as many of the lowest codes, would not fit 32 bits.
+    return SPAN > 1 ? max(shifted, vec4(SHIFT + 1.0 - float(1 << INTEGER_BITS))) : shifted;
 }
+
+ivec4 without_shift(vec4 shifted) { return floatBitsToInt(shifted) - floatBitsToInt(SHIFT); }
+
+ivec4 integers(vec4 v, uint exponent) { return without_shift(shifted_integers(v, exponent)); }
+
+int sum_of_integers(ivec4 n) { return (n.x + n.y) + (n.z + n.w); }
+
+// The sum over adjacent lanes, a power of two; only with spans of several units, since others do not need it.
+int sum_of_lanes(int sum, uint lanes) {
+    [[unroll]] for (uint bit = 1; bit < lanes; bit *= 2) {
+        sum += SPAN > 1 ? subgroupShuffleXor(sum, bit) : 0;
+    }
+    return sum;
+}
+
+// What the sum of products of codes and integers with that sum begins with: codes are multiplied as they are.
+int start_of(int sum) { return SPAN > 1 ? -int(MIDDLE) * sum : 0; }
 
 // Bytes 0, 1 and 2 of four integers, each in one word. By pairs, that takes fewer instructions
 // than byte by byte.
