@@ -91,17 +91,16 @@ func WithOverlap() Option {
 // by kernels for which the last bits of a row's result depend on how many rows there are.
 // Without it, on GPUs with fast dot products of bytes, a row with affine or mxfp4 weights
 // has the same bits alone and among up to 63 others, so a request to an engine has the
-// same tokens whatever else runs. With it, an engine makes 13 to 38 % more tokens of
-// Qwen3's 4B shape with 16 to 64 clients on an H200. Results are about as accurate: the
-// integers that x is rounded to have one scale for up to 128 columns instead of 32, and
-// their products are summed exactly. Activations of 16 bits keep their bits, or 11 where
-// the gain of a norm multiplies them, and their products are summed in float32. A product
-// takes up to 256 MB of device memory for sums of parts.
+// same tokens whatever else runs. With it, products of many rows are faster where weights
+// have groups of 64 or 32 columns, or activations 16 bits (docs/performance.md). Results
+// are about as accurate: products are added up in another order. Activations of 16 bits
+// keep their bits, or 11 where the gain of a norm multiplies them, and their products are
+// summed in float32.
 //
 // It takes tensor cores in a form that Vulkan does not promise, which Open tries out: on a
 // device that fails, such as a CPU driver, rows keep their bits, [DeviceStats].BatchVariant
-// is false, and a warning is logged. Only affine weights of 4 bits with more than 8 rows
-// make use of it. The CPU backend ignores it.
+// is false, and a warning is logged. Only products of affine weights of 4 bits with more
+// than 8 rows make use of it. The CPU backend ignores it.
 func WithoutBatchInvariance() Option {
 	return func(o *options) { o.batchVariant = true }
 }
