@@ -1,6 +1,6 @@
 // Finds out whether the elements of matrices are where fragments.glsl puts them, and whether products of codes of 4 bits
-// with digits of x (fragment_digits.glsl) are summed exactly, in the two forms that projection_fragments has: codes are
-// subnormal numbers, c * 2^-24 or 16 times that, and digits of up to 2048 are 8 or half of that. Each workgroup is a
+// with digits of x (fragment_digits.glsl) are summed exactly: codes are subnormal numbers, c * 2^-24 or 16 times that,
+// and digits of up to 2048 are 8 times that or half of it, as large as any that projection_fragments has. Each workgroup is a
 // subgroup, and counts the sums of 128 products that differ from those of integers. No op runs it.
 //
 // variants: narrow_subgroup_khr

@@ -165,7 +165,9 @@ void add_chunk(uint unit, uint x, bool first) {
     FLOATS results[TILES];
     UNROLL for (uint u = 0; u < CHUNK; u++) {
         hold_unit(0, x + 2 * u);
-        hold_span(0, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
+        if ((u + 1) % SPAN == 0) {
+            hold_span(0, x + X_MULTIPLES(SIDE) + u * SIDE / 4);
+        }
         [[unroll]] for (uint t = 0; t < TILES; t++) {
             if (u % SPAN == 0) {
                 begin_span(t);

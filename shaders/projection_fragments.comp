@@ -2,11 +2,11 @@
 // projection_parts, and projection_join finishes them, but lanes make matrices of float16 in their registers
 // (fragments.glsl), so codes take no detour through shared memory.
 //
-// A chunk is a span of unit_integers.glsl: the columns that have one scale, at most 128. An integer is 2048 times a high
+// A chunk is the columns that have one scale, at most 128: a span of unit_integers.glsl. An integer is 2048 times a high
 // digit plus a low one, which float16 holds. A code c becomes the subnormal number c * 2^-24, which takes a mask and no
 // arithmetic. Tensor cores add up their products without rounding. So with groups of 128, a row has the same bits as by
-// other kernels. Smaller ones are added up in another order, because there are no registers for what would have to wait:
-// WithoutBatchInvariance.
+// other kernels. Smaller ones are added up in another order, because there are no registers for what would have to
+// wait: WithoutBatchInvariance.
 //
 // With that, one digit of x of 16 bits is enough: a float16 holds the 11 bits of a float16 and the 8 of a bfloat16.
 // Products of x and a gain are rounded to 11 bits, which is what a norm that stores float16 would keep. Sums of such
@@ -133,7 +133,8 @@ void store_scales(uint chunk) {
 // The scale and the bias of a row of the team's tiles.
 vec2 scale_of(uint chunk, uint row) {
     uint bits = row_scales[(team() * 32 + row) * HELD + chunk % HELD];
-    return byte_factors(bits_to_float(bits, scales_DT), bits_to_float(bits >> 16, biases_DT)); // which ignores those above 16
+    // bits_to_float ignores those above 16.
+    return byte_factors(bits_to_float(bits, scales_DT), bits_to_float(bits >> 16, biases_DT));
 }
 
 SUMS totals[TILES * BLOCKS];

@@ -1,5 +1,6 @@
-// Finishes the products of projection_parts and projection_fragments: adds up the sums of parts, those of a slice first and the slices in the
-// order of the columns, and stores what becomes of them. A workgroup has neighbouring columns of one row of x.
+// Finishes the products of projection_parts and projection_fragments: adds up the sums of parts, those of a slice first
+// and the slices in the order of the columns, and stores what becomes of them. A workgroup has neighbouring columns of
+// one row of x.
 //
 // variants: narrow
 #version 450

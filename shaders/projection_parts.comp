@@ -1,9 +1,9 @@
-// projection_coopmat with the columns divided among workgroups, for products of which a compute unit has much to do: the
-// same sums of the same integers, but for the last steps, which projection_join does.
+// projection_coopmat with the columns divided among workgroups, for products of which a compute unit has much to do:
+// the same sums of the same integers, but for the last steps, which projection_join does.
 //
 // A part of the columns is PART units of 32, a slice of projection.comp or half of it. A workgroup makes the digits of
-// x for one part and a block of SIDE rows. After that, its teams do not wait for each other: each goes through
-// TURNS tiles of 16 rows of a matrix, chunk by chunk, and loads the codes of the next chunk meanwhile. So compute units have
+// x for one part and a block of SIDE rows. After that, its teams do not wait for each other: each goes through TURNS
+// tiles of 16 rows of a matrix, chunk by chunk, and loads the codes of the next chunk meanwhile. So compute units have
 // more to do at a time, and the code stays short enough for their caches of instructions. With OVERLAP, the first codes
 // are loaded before x is there.
 //

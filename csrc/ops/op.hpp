@@ -63,7 +63,7 @@ struct DeviceTraits {
     bool dot8;               // dot products of four bytes are fast
     bool byte_matrices_of_8; // matrices of bytes may also be 16 by 32 by 8 (projection_coopmat.comp)
     bool fragments;          // lanes may make matrices in registers (fragment_check.hpp)
-    bool batch_variant;      // and the device was opened for other last bits by them (kpx.h), which it can give
+    bool batch_variant;      // and the device was opened for products that differ by rows (kpx.h)
     bool is_cpu;
     bool small_code; // a CPU driver with narrow vectors, whose compiler takes minutes for loops that are unrolled on
                      // GPUs

@@ -22,8 +22,9 @@ constexpr uint32_t kCpuThreads = 64; // there, they run one after another
 constexpr uint32_t kSmall = 64;      // bytes of shared memory that belong to no array
 constexpr uint32_t kLeastRows = 8;   // rows whose results shared memory must hold
 
-// Bytes of shared memory for a unit of 32 columns of a row of x: as floats, and as integers.
-constexpr uint64_t kFloatUnit = 128 + 8, kIntegerUnit = 96 + 24;
+// Bytes of shared memory for a unit of 32 columns of a row of x: as floats, as integers, and in a span of several
+// units.
+constexpr uint64_t kFloatUnit = 128 + 8, kIntegerUnit = 96 + 8, kSpanUnit = kIntegerUnit + 16;
 
 class Planner {
   public:
@@ -58,7 +59,7 @@ class Planner {
         const uint64_t besides = squares + by_thread * kThreads + kSmall;
         const uint64_t taken = besides + result_bytes() * kLeastRows;
         const uint64_t left = taken < device_.max_shared_bytes ? device_.max_shared_bytes - taken : 0;
-        uint64_t slice = uint64_t(base_.lanes) * base_.x_rows * kIntegerUnit;
+        uint64_t slice = uint64_t(base_.lanes) * base_.x_rows * (shape_.span > 1 ? kSpanUnit : kIntegerUnit);
         if (!shape_.integers || left / slice < base_.slices) {
             slice = uint64_t(base_.lanes) * base_.x_rows * kFloatUnit;
         }

@@ -1,4 +1,5 @@
 // The shared memory that the projection kernel declares, in each of its variants.
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -13,15 +14,15 @@ using kpx::Array;
 namespace {
 
 // The constants of a projection of a row of cols elements by a matrix of 4-bit codes in bfloat16.
-kpx::spec::projection projected(RecordedLowering &lowering, int64_t cols) {
+kpx::spec::projection projected(RecordedLowering &lowering, int64_t cols, uint32_t group = 64) {
     const auto array = RecordedLowering::array;
     using Call = kpx::ProjectionCall;
     std::array<Array, std::size(Call::kOperands)> arrays{array(DT_BFLOAT16, {1, cols})};
     arrays[Call::kW] = array(DT_UINT32, {4096, cols / 8});
-    arrays[Call::kScales] = arrays[Call::kBiases] = array(DT_BFLOAT16, {4096, cols / 64});
+    arrays[Call::kScales] = arrays[Call::kBiases] = array(DT_BFLOAT16, {4096, cols / group});
     arrays[Call::kOut] = array(DT_BFLOAT16, {1, 4096});
     const kpx::ProjectionOp op{
-        .group_size = 64, .bits = 4, .norm = 0, .epilogue = PROJECTION_STORE, .eps = 0, .dtype = 0};
+        .group_size = group, .bits = 4, .norm = 0, .epilogue = PROJECTION_STORE, .eps = 0, .dtype = 0};
     kpx::lower_projection(lowering, Call(arrays.data(), uint32_t(arrays.size()), op));
     kpx::spec::projection spec;
     const std::vector<uint32_t> &words = lowering.dispatches.front().spec;
@@ -39,17 +40,22 @@ uint64_t shared_bytes(const kpx::spec::projection &spec, bool integers, bool sub
     return x + parts + (subgroup ? 0 : 4 * spec.threads);
 }
 
-kpx::ProjectionShape shape_of_integers(int64_t rows, int64_t cols, int64_t x_rows, uint32_t paired) {
+kpx::ProjectionShape shape_of_integers(int64_t rows, int64_t cols, int64_t x_rows, uint32_t paired, uint32_t span) {
     return {.rows = rows,
             .cols = cols,
             .x_rows = x_rows,
             .paired = paired,
             .bits = 4,
             .integers = true,
-            .span = 1,
+            .span = span,
             .norm = true,
             .arg_max = false,
             .subgroup = true};
+}
+
+// The spans that rows of that many columns may have.
+std::vector<uint32_t> spans_of(int64_t cols) {
+    return cols % 128 == 0 ? std::vector<uint32_t>{1, 2, 4} : std::vector<uint32_t>{1};
 }
 
 } // namespace
@@ -62,7 +68,8 @@ TEST(a_projection_declares_the_shared_memory_that_its_variant_needs) {
                 RecordedLowering lowering;
                 lowering.traits.max_shared_bytes = bytes;
                 lowering.words = words;
-                const kpx::spec::projection spec = projected(lowering, cols);
+                const kpx::spec::projection spec = projected(lowering, cols, cols % 3 == 0 ? 32 : 128);
+                CHECK(spec.span == (words.count("dot8") == 0 || cols % 3 == 0 ? 1u : 4u));
                 CHECK(shared_bytes(spec, words.count("dot8") != 0, words.count("subgroup") != 0) <= bytes);
             }
         }
@@ -85,15 +92,16 @@ TEST(launches_with_x_in_registers_fit) {
         for (int64_t cols : {32, 352, 1024, 2560, 9728, 12288}) {
             for (int64_t rows : {32, 1024, 9728}) {
                 for (int64_t x_rows : {5, 8, 16, 64}) {
-                    for (uint32_t paired : {1u, 2u}) {
-                        const kpx::ProjectionShape shape = shape_of_integers(rows, cols, x_rows, paired);
+                    for (uint32_t span : spans_of(cols)) {
+                        const uint32_t paired = span == 2 ? 2 : 1 + uint32_t(rows / 1024 % 2);
+                        const kpx::ProjectionShape shape = shape_of_integers(rows, cols, x_rows, paired, span);
                         const kpx::HeldTiles t = kpx::plan_held_tiles(lowering.traits, shape, 0, matrices);
                         if (t.lanes == 0) {
-                            CHECK(!matrices && kpx::slice_lanes(lowering.traits, cols / 32, shape.span) == 32);
+                            CHECK(!matrices && kpx::slice_lanes(lowering.traits, cols / 32, span) == 32);
                             continue;
                         }
                         CHECK(t.fits(lowering.traits, 0));
-                        CHECK(t.teams % (t.lanes / t.chunk) == 0);
+                        CHECK(t.chunk % span == 0 && t.lanes >= 4 * span && t.teams % (t.lanes / t.chunk) == 0);
                         CHECK(paired == 1 || t.tiles == 2);
                         CHECK(int64_t(t.turns) * t.groups * t.turn_rows() >= rows);
                         CHECK(int64_t(t.rounds) * t.teams * t.chunk * 32 >= cols);
@@ -112,14 +120,15 @@ TEST(launches_of_parts_fit) {
         for (int64_t cols : {32, 352, 1024, 2560, 9728, 12288}) {
             for (int64_t tiles : {1, 63, 1216, 9496}) {
                 for (int64_t x_rows : {5, 8, 16, 64}) {
-                    const kpx::ProjectionShape shape = shape_of_integers(16 * tiles, cols, x_rows, 1);
+                    const uint32_t span = spans_of(cols).back();
+                    const kpx::ProjectionShape shape = shape_of_integers(16 * tiles, cols, x_rows, 1, span);
                     const kpx::PartTiles t =
                         kpx::plan_part_tiles(lowering.traits, shape, {tiles, 1, tiles / 2 + 1}, 32);
                     if (t.teams == 0) {
                         CHECK(bytes == 32768 && x_rows > 8); // x of 16 rows and four teams do not fit
                         continue;
                     }
-                    CHECK(t.lanes == kpx::slice_lanes(lowering.traits, cols / 32, shape.span));
+                    CHECK(t.lanes == kpx::slice_lanes(lowering.traits, cols / 32, span) && t.lanes >= 4 * span);
                     CHECK((t.lanes == t.part || t.lanes == 2 * t.part) && t.part <= 16);
                     CHECK(t.side == (x_rows <= 8 ? 8u : 16u));
                     CHECK(t.turns > 0 && t.turns <= (tiles + t.teams - 1) / t.teams);
@@ -155,10 +164,12 @@ TEST(launches_of_byte_tiles_fit) {
             for (int64_t rows : {1, 1000, 9728, 151936}) {
                 for (int64_t x_rows : {5, 8, 16, 64}) {
                     for (uint32_t paired : {1u, 2u}) {
-                        const kpx::ProjectionShape shape = shape_of_integers(rows, cols, x_rows, paired);
+                        const uint32_t span = spans_of(cols).back();
+                        const kpx::ProjectionShape shape = shape_of_integers(rows, cols, x_rows, paired, span);
                         const uint32_t group = cols % 64 == 0 ? 32 : 16;
                         const kpx::ByteTiles t = kpx::plan_byte_tiles(lowering.traits, shape, group);
                         CHECK(t.fits(lowering.traits, group));
+                        CHECK(t.run == 1 || t.run == std::min(t.lanes, 16u) / 4);
                         CHECK(t.abreast % (t.lanes / 4 / t.run) == 0);
                         CHECK(paired == 1 || t.tiles == 2);
                         CHECK(t.side == (x_rows <= 8 ? 8u : 16u));

@@ -117,34 +117,42 @@ TEST(projections_of_wide_rows) {
     in_both_forms(wide_rows);
 }
 
-// All codes are 0 and all of x the largest negative number of its exponent: minus the middle of the codes, their
-// products add up to what 32 bits just hold. A weight is the bias then, 1.
-static void largest_sums(const Device &device) {
+// All of x is the number of the largest magnitude of its exponent and all codes are equal: minus the middle of the
+// codes, the sums of their products are about what 32 bits just hold. The weights are the codes plus 1.
+static void largest_sums(const Device &device, int64_t x_rows, uint32_t group, float of_x, uint32_t code) {
     constexpr int64_t kCols = 256, kRows = 40;
-    constexpr float kX = -0x1.fffffep0f;
+    Layer l(device, nullptr);
+    const Tensor x = l.row(kCols, x_rows), y = l.row(kRows, x_rows);
+    Matrix m{l.empty(DT_UINT32, {kRows, kCols / 8}), l.empty(DT_BFLOAT16, {kRows, kCols / group}),
+             l.empty(DT_BFLOAT16, {kRows, kCols / group}), group, 4};
+    const std::vector<float> row(size_t(x.size()), of_x);
+    const std::vector<uint32_t> codes(size_t(m.w.size()), code * 0x11111111u);
+    const std::vector<uint16_t> ones(size_t(m.scales.size()), 0x3f80);
+    write_bytes(l.stream, x.buffer, 0, row.data(), row.size() * sizeof(float));
+    write_bytes(l.stream, m.w.buffer, 0, codes.data(), codes.size() * sizeof(uint32_t));
+    for (const Tensor *t : {&m.scales, &m.biases}) {
+        write_bytes(l.stream, t->buffer, 0, ones.data(), ones.size() * sizeof(uint16_t));
+    }
+    l.product(x, m, y);
+    const float want = kCols * of_x * float(code + 1);
+    for (float v : l.read(y)) {
+        CHECK(std::abs(v - want) < 1e-5f * std::abs(want));
+    }
+}
+
+static void all_largest_sums(const Device &device) {
     for (int64_t x_rows : {1, 5, 40}) {
         for (uint32_t group : some_of<uint32_t>({128, 64})) {
-            Layer l(device, nullptr);
-            const Tensor x = l.row(kCols, x_rows), y = l.row(kRows, x_rows);
-            Matrix m{l.empty(DT_UINT32, {kRows, kCols / 8}), l.empty(DT_BFLOAT16, {kRows, kCols / group}),
-                     l.empty(DT_BFLOAT16, {kRows, kCols / group}), group, 4};
-            const std::vector<float> row(size_t(x.size()), kX);
-            const std::vector<uint32_t> codes(size_t(m.w.size()), 0);
-            const std::vector<uint16_t> ones(size_t(m.scales.size()), 0x3f80);
-            write_bytes(l.stream, x.buffer, 0, row.data(), row.size() * sizeof(float));
-            write_bytes(l.stream, m.w.buffer, 0, codes.data(), codes.size() * sizeof(uint32_t));
-            for (const Tensor *t : {&m.scales, &m.biases}) {
-                write_bytes(l.stream, t->buffer, 0, ones.data(), ones.size() * sizeof(uint16_t));
-            }
-            l.product(x, m, y);
-            for (float v : l.read(y)) {
-                CHECK(std::abs(v - kCols * kX) < 1e-5f * kCols);
+            for (float x : {-0x1.fffffep0f, 0x1.fffffep0f}) {
+                for (uint32_t code : {0u, 15u}) {
+                    largest_sums(device, x_rows, group, x, code);
+                }
             }
         }
     }
 }
-TEST(sums_of_the_lowest_codes_and_the_largest_integers_fit) {
-    in_both_forms(largest_sums);
+TEST(sums_of_extreme_codes_and_the_largest_integers_fit) {
+    in_both_forms(all_largest_sums);
 }
 
 static void many_rows(const Device &device) {
@@ -224,9 +232,11 @@ struct Rows {
     uint32_t bits = 4;
     uint32_t mode = 0; // QUANTIZATION_*; of mxfp4, cols are a multiple of 128, and of nvfp4 of 64
     uint32_t dtype = DT_FLOAT32;
-    float bound = 0; // of the differences, as a part of the largest result
-    bool nan_gain = false;
+    float bound = 0;   // of the differences, as a part of the largest result
+    uint32_t gain = 0; // bits of an element of the gain, if not 0
 };
+constexpr uint32_t kNan = 0x7fc00000u, kInfinity = 0x7f800000u;
+
 static bool same_results(const std::vector<float> &a, const std::vector<float> &b, float bound) {
     float most = 0;
     for (float v : a) {
@@ -239,7 +249,7 @@ static bool same_results(const std::vector<float> &a, const std::vector<float> &
 }
 
 static void check_rows(const Device &device, const Rows &c) {
-    const auto [rows, cols, out, group, norm, bits, mode, dtype, bound, nan_gain] = c;
+    const auto [rows, cols, out, group, norm, bits, mode, dtype, bound, special_gain] = c;
     Layer l(device, nullptr);
     const Tensor x = l.random(dtype, {rows, cols}, 1), residual = l.random(dtype, {rows, out}, 1);
     const Tensor gain = l.random(dtype, {cols}, 1);
@@ -260,8 +270,8 @@ static void check_rows(const Device &device, const Rows &c) {
         write_bits(x, 3, 0x7f800000u);
         write_bits(x, rows * cols - 1, 0xff800000u);
     }
-    if (nan_gain) {
-        write_bits(gain, 5, 0x7fc00000u);
+    if (special_gain != 0) {
+        write_bits(gain, 5, special_gain);
     }
     struct {
         uint32_t group_size, bits, norm, epilogue;
@@ -316,22 +326,26 @@ static void check_rows(const Device &device, const Rows &c) {
 // With x in registers; with columns divided among workgroups; and with a dispatch of its own for x.
 TEST(a_projection_takes_several_rows) {
     setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    const std::string held = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8",
+    const std::string fragments = "projection_fragments.narrow_subgroup_khr,",
+                      held = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8",
                       parts = "projection_parts.narrow_subgroup_khr8,projection_parts.narrow_subgroup_dot8";
     for (const std::string &disabled : {std::string(), held, held + "," + parts}) {
+        const std::string all = fragments + disabled;
         kpx_device_options options{};
-        options.disabled = disabled.c_str();
+        options.disabled = all.c_str();
         Device device = open_device(options);
-        std::vector<Rows> cases{
-            {5, 352, 40, 32, 1},
-            {5, 640, 40, 128, 0}, // its integers span as many columns as the driver's subgroups allow
-            {3, 384, 24, 32, 1, 4, QUANTIZATION_MXFP4},
-            {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4},
-            {5, 352, 24, 32, 1, 4, 0, DT_BFLOAT16}};
+        std::vector<Rows> cases{{5, 352, 40, 32, 1},
+                                // Integers span as many columns as the driver's subgroups allow.
+                                {5, 640, 40, 128, 1, 4, 0, DT_FLOAT32, 0.0f, kInfinity},
+                                {2, 448, 24, 64, 0}, // two rows in a workgroup, and a last chunk with half of its units
+                                {3, 384, 24, 32, 1, 4, QUANTIZATION_MXFP4},
+                                {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4},
+                                {5, 352, 24, 32, 1, 4, 0, DT_BFLOAT16}};
         if (disabled == held) { // slices of one part and of two
             cases = {{16, 352, 40, 32, 1},
                      {16, 384, 40, 64, 0, 8},
                      {3, 1024, 17, 128, 0},
+                     {5, 448, 24, 64, 0},
                      {3, 352, 24, 32, 1, 4, 0, DT_FLOAT16}};
         } else if (!disabled.empty()) { // on CPU drivers, two blocks of rows in a workgroup
             cases = {{16, 352, 40, 32, 0}, {16, 384, 40, 64, 0, 8}, {16, 640, 40, 128, 1}, {5, 384, 24, 64, 0, 3}};
@@ -391,7 +405,8 @@ TEST(a_row_has_the_same_bits_by_matrices_made_in_registers) {
                                   {40, 2560, 36, 128, 0},
                                   {33, 4096, 400, 128, 0},
                                   {64, 9728, 1000, 128, 1},
-                                  {33, 512, 400, 128, 1, 4, 0, DT_FLOAT32, 0.0f, true},
+                                  {33, 512, 400, 128, 1, 4, 0, DT_FLOAT32, 0.0f, kNan},
+                                  {33, 512, 400, 128, 1, 4, 0, DT_FLOAT32, 0.0f, kInfinity},
                                   {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16},
                                   {37, 640, 384, 128, 1, 4, 0, DT_FLOAT16}};
     for (const Rows &c : cases) {
@@ -414,7 +429,7 @@ TEST(a_projection_rounds_rows_otherwise_if_asked_to) {
                                   {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16, kBfloat16},
                                   {35, 352, 400, 32, 1, 4, 0, DT_BFLOAT16, kBfloat16},
                                   {37, 960, 384, 64, 1, 4, 0, DT_FLOAT16, kFloat16},
-                                  {33, 512, 400, 128, 1, 4, 0, DT_BFLOAT16, kBfloat16, true}};
+                                  {33, 512, 400, 128, 1, 4, 0, DT_BFLOAT16, kBfloat16, kNan}};
     for (const Rows &c : cases) {
         check_rows(device, c);
     }

@@ -127,7 +127,6 @@ void add_half(uint u, uint t, bool exists, inout FLOATS result) {
 const uint ELEMENTS = SIDE / 2; // of a lane, 8 at most
 struct Integers { int v[8]; };
 struct Floats { float v[8]; };
-#define INTEGERS Integers
 #define FLOATS Floats
 
 uint team() { return gl_LocalInvocationIndex / 32; }

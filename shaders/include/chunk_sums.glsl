@@ -4,7 +4,7 @@
 #ifndef CHUNK_SUMS_GLSL
 #define CHUNK_SUMS_GLSL
 
-// Whether the span that ends with unit u is the first of a group.
+// Whether the span that ends with unit u is the first of a group in the chunk.
 bool begins_group(uint u) { return (u + 1 - SPAN) % (1 << GROUP_SHIFT) == 0; }
 
 // Sums that are still to be added to the next one of the same size: of a unit, and of two.

@@ -1,5 +1,5 @@
-// The codes of quantized weights as bytes, for products of integers: affine codes as they are, but those of 8 bits minus
-// 128, and E2M1 as twice its value. E4M3 does not fit into bytes.
+// The codes of quantized weights as bytes, for products of integers: affine codes as they are, but those of 8 bits
+// minus 128, and E2M1 as twice its value. E4M3 does not fit into bytes.
 //
 // Before the include: BITS; scales_DT and biases_DT; SMALL_SHIFT, log2 of the columns of a scale of small floats; and
 // SPAN (unit_integers.glsl), which is 1 for codes of more than 4 bits and for small floats.
@@ -37,8 +37,8 @@ uint nibbles(uint v) { return SMALL_FLOATS ? doubled_e2m1(v) : v & 0x0f0f0f0fu; 
 uvec4 nibble_bytes(uvec2 v) { return uvec4(nibbles(v.x), nibbles(v.x >> 4), nibbles(v.y), nibbles(v.y >> 4)); }
 uvec4 byte_bytes(uvec4 v) { return v ^ 0x80808080u; }
 
-// The sum of a span's products of such bytes with integers of unit_integers.glsl, given that of their highest digits, in
-// units of 2^16, and that of the others. It does not depend on how integers are divided into digits.
+// The sum of a span's products of such bytes with integers of unit_integers.glsl, given that of their highest digits,
+// in units of 2^16, and that of the others. It does not depend on how integers are divided into digits.
 float code_sum(int high, int rest) {
     if (BITS <= 4) {
         return float((high << 16) + rest);

@@ -3,7 +3,7 @@
 // Before the include: part_places.glsl, and what the kernel declares of shared memory. Four neighbouring lanes of a
 // matrix take 16 columns of a step. A lane's word of codes has 8 neighbouring columns: masked and shifted, codes 0 and
 // 4, 1 and 5, 2 and 6, and 3 and 7 become pairs. Those of the odd ones are 16 times too large, so their digits are 16
-// times smaller than the others, which are larger() times what they are: float16 has room for that, and it keeps the
+// times smaller than the others, which are digit_factor() times what they are: float16 has room for that, and it keeps the
 // multiple of the largest floats finite.
 #ifndef FRAGMENT_DIGITS_GLSL
 #define FRAGMENT_DIGITS_GLSL
@@ -11,7 +11,7 @@
 #include "unit_integers.glsl"
 
 const float HIGH_DIGIT = 2048.0;
-float larger() { return float(1u << (25 - INTEGER_BITS)); } // 8 or 16
+float digit_factor() { return float(1u << (25 - INTEGER_BITS)); } // 8 or 16
 const uint CHUNK_THREADS = 4 * CHUNK; // neighbours that make the digits of a chunk of a row
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
@@ -74,15 +74,16 @@ uvec2 digits_of(float a, float b, float by) {
     return uvec2(packFloat2x16(f16vec2(high * by)), packFloat2x16(f16vec2(low * by)));
 }
 
-// With infinities or NaNs, neither multiple nor sum is finite, nor then the result, which projection_join computes anew
-// without a norm. What digits hold is in units of 2^(exponent - 126 - INTEGER_BITS), codes are in units of 2^-24, and
-// digits are larger() times too large, which leaves the exponent itself. start, which sums begin with, is divided into digits like x.
+// With infinities or NaNs, the sum is NaN, and so is the result, which projection_join computes anew without a norm.
+// What digits hold is in units of 2^(exponent - 126 - INTEGER_BITS), codes are in units of 2^-24, and digits are
+// digit_factor() times too large, which leaves the exponent itself. start, which sums begin with, is divided into digits
+// like x.
 void store_factors(uint eight, uint exponent, float sum, int start) {
     uint at = factors_at(eight / CHUNK_THREADS % RUN, row_of(eight)), column = row_of(eight) % 2 * 2;
     work[at][column] = exponent << 23;
     work[at][column + 1] = exponent == INFINITE_EXPONENT ? floatBitsToUint(make_nan()) : floatBitsToUint(sum);
     if (SPAN > 1) {
-        float unit = larger() / 16777216.0;
+        float unit = digit_factor() / 16777216.0;
         work[at + STARTS_AFTER][column] = floatBitsToUint(float(start >> 11) * unit);
         work[at + STARTS_AFTER][column + 1] = floatBitsToUint(float(start & 2047) * unit);
     }
@@ -110,8 +111,8 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
     a = scaled(a, exponent, integers_of_x);
     b = scaled(b, exponent, integers_of_x);
     int start = start_of(sum_of_lanes(sum_of_integers(integers_of_x), CHUNK_THREADS));
-    uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, larger()), digits_of(a.y, b.y, larger() / 16.0),
-                              digits_of(a.z, b.z, larger()), digits_of(a.w, b.w, larger() / 16.0));
+    uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, digit_factor()), digits_of(a.y, b.y, digit_factor() / 16.0),
+                              digits_of(a.z, b.z, digit_factor()), digits_of(a.w, b.w, digit_factor() / 16.0));
     uint word = eight % CHUNK, lane = row % 8 * 4 + eight / CHUNK % 4;
     if (DIGITS_OF_X == 1) {
         work[digits_at(row / 8, unit / CHUNK, word, lane)] = uvec4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);

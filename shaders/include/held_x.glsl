@@ -1,5 +1,5 @@
-// x of projection_held: each team makes the digits of its units (unit_digits.glsl), four lanes to each of them, puts them into shared memory and
-// takes them from there as matrices. In place of rows beyond the last, the last is repeated.
+// x of projection_held: each team makes the digits of its units (unit_digits.glsl), four lanes to a row of a unit, puts
+// them into shared memory and takes them from there as matrices. In place of rows beyond the last, the last is repeated.
 #ifndef HELD_X_GLSL
 #define HELD_X_GLSL
 
@@ -42,14 +42,15 @@ uint square_at(uint row, uint unit) {
     return (sums_from(unit / CHUNK, 0) + row * ((CHUNK + 3) / 4)) * 4 + unit % CHUNK;
 }
 
-// Of a row of a pass, by spans as far as there are: the bits of the largest element, the sum, and that of the integers.
-const uint MOST_SPANS = MOST_CHUNK * MOST_PASSES;
-uint largest[MOST_SPANS];
-float sums_of_x[MOST_SPANS];
-int sums_of_integers[MOST_SPANS];
+// Of a unit of a row of a pass, and where the first unit of a span is, of the span: the bits of the largest element, the
+// sum, and that of the integers.
+const uint MOST_ROWS = MOST_CHUNK * MOST_PASSES;
+uint largest[MOST_ROWS];
+float sums_of_x[MOST_ROWS];
+int sums_of_integers[MOST_ROWS];
 
-// What the lane's eight columns of a unit, times the gain, add to those. Units are added up as neighbouring lanes are in
-// unit_digits: by pairs.
+// What the lane's eight columns of a unit, times the gain, add to those. Units are added up as neighbouring lanes are
+// in unit_digits: by pairs.
 void add_unit_of(uint u, uint pass) {
     uint at = u * MOST_PASSES + pass, first = u / SPAN * SPAN * MOST_PASSES + pass;
     if (NORM != 0) {

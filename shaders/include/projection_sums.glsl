@@ -2,11 +2,11 @@
 // alike, so that a row has the same bits whichever kernel computes it. So the
 // compiler must not contract any of these products and sums.
 //
-// The order: what a row of w and one of x have in a chunk of 4 units of 32 columns is
-// added up by pairs of units, unless integers already are (unit_integers.glsl), and then
-// pairs. Chunks are added up in the order of the columns to parts of 16 units, or to
-// slices of 8. A slice of 32 units is the sum of two parts, and slices are added up in the
-// order of the columns. Units beyond the last are zeros.
+// The order: of a chunk of 4 units of 32 columns, pairs of units are added up, and then
+// the pairs, as far as integers have not already been (unit_integers.glsl). Chunks are
+// added up in the order of the columns to parts of 16 units, or to slices of 8. A slice of
+// 32 units is the sum of two parts, and slices are added up in the order of the columns.
+// Units beyond the last are zeros.
 #ifndef PROJECTION_SUMS_GLSL
 #define PROJECTION_SUMS_GLSL
 

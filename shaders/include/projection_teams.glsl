@@ -39,8 +39,8 @@ float team_sum(float v) {
     return v;
 }
 
-// The same from what lanes have of a row of w, in the order of projection_sums.glsl; the first four lanes get it. Units of
-// a chunk up to unit `added`, a power of two, have been added up.
+// The same from what lanes have of a row of w, in the order of projection_sums.glsl; the first four lanes get it. What
+// every `added` neighbouring lanes have, they have added up already.
 float row_sum(float v, uint added) {
     [[unroll]] for (uint bit = added; bit < CHUNK_UNITS; bit *= 2) {
         v += from_lane(v, bit);

@@ -9,7 +9,7 @@
 
 struct UnitDigits {
     uvec2 digits[3]; // of the lane's eight columns
-    // Of the span: the number that the integers are multiples of, the sum, and what a sum of their products begins with.
+    // Of the span: the number that the integers are multiples of, the sum, and what sums of products begin with.
     float multiple, sum;
     int start;
     float square; // of the unit: the sum of squares before the gain

@@ -1,10 +1,11 @@
 // Floats as 2^-k times integers, where k depends on the largest floats of a span: SPAN
 // units of 32 columns, 1, 2 or 4, that share a scale. The integers are at most 2^22 (2^21
-// with spans of 4 units), so the rounding error is below 2^-23 (2^-22) of the power of two
-// above the largest, and sums of a span's products with codes of 4 bits, minus their
-// middle if there is more than one unit, are exact in 32 bits. With infinities or NaNs,
-// the integers are arbitrary multiples of an infinity, so that no sum of their products is
-// finite.
+// with spans of 4 units), so the rounding error is at most 2^-23 (2^-22) of the power of two
+// above the largest, or twice that for the negative number of the largest magnitude; and
+// sums of a span's products with codes of 4 bits, minus their middle if there is more than
+// one unit, are exact in 32 bits. With infinities or NaNs, the integers are arbitrary
+// multiples of NaN, so that no sum of their products is finite, and none has a sign that
+// depends on the kernel.
 //
 // Before the include: SPAN, and MIDDLE of code_bytes.glsl.
 #ifndef UNIT_INTEGERS_GLSL
@@ -53,13 +54,14 @@ const uint INFINITE_EXPONENT = 255;
 
 // The number that the integers are multiples of, 2^-k.
 float span_multiple(uint exponent) {
-    return uintBitsToFloat((exponent == INFINITE_EXPONENT ? exponent : exponent + 1u - INTEGER_BITS) << 23);
+    return uintBitsToFloat(exponent == INFINITE_EXPONENT ? 0x7fc00000u : (exponent + 1u - INTEGER_BITS) << 23);
 }
 
 // 2^k.
 float span_factor(uint exponent) { return uintBitsToFloat((253u + INTEGER_BITS - exponent) << 23); }
 
-const float SHIFT = 12582912.0; // 1.5 * 2^23: added to a number of at most 2^22, it puts the integer into the lowest bits
+// 1.5 * 2^23: added to a number of at most 2^22, it puts the integer into the lowest bits.
+const float SHIFT = 12582912.0;
 
 // v * 2^k, rounded to nearest even, plus SHIFT.
 vec4 shifted_integers(vec4 v, uint exponent) {
