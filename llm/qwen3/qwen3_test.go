@@ -25,7 +25,7 @@ func TestGoldenHiddenStates(t *testing.T) {
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		f := testmodel.NewFixture(t, d, c, model.Options{}, 64)
 		defer f.Close()
-		net := model.NetworkOf[float32](f.Model).(*qwen3.Model[float32])
+		net := model.NetworkOf[float32](f.Model).(*nn.Decoder[float32])
 		at := nn.At(0)
 		layers := nn.PlaceCache(f.State.(*nn.KVCache[float32]), &at)
 		sc := f.Stream.Scope()

@@ -1,0 +1,62 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/kompute-go/kompute-go/llm/nn"
+)
+
+// Decoder builds a decoder from the names that checkpoints of Llama and of models like it
+// use. block builds the layer whose names begin with path, such as "model.layers.0.".
+func (l *Loader[T]) Decoder(c Transformer, block func(path string) nn.Block[T]) *nn.Decoder[T] {
+	d := &nn.Decoder[T]{
+		Embedding: l.Embedding("model.embed_tokens", c.VocabSize, c.HiddenSize),
+		Blocks:    make([]nn.Block[T], c.Layers),
+	}
+	for i := range d.Blocks {
+		d.Blocks[i] = block(fmt.Sprintf("model.layers.%d.", i))
+	}
+	d.Norm = l.RMSNorm("model.norm", c.HiddenSize, c.RMSNormEps)
+	if d.Head = d.Embedding.Tied(); !c.TieWordEmbeddings {
+		d.Head = l.Linear("lm_head", c.VocabSize, c.HiddenSize)
+	}
+	return d
+}
+
+// Attention builds grouped-query attention without norms of its own.
+func (l *Loader[T]) Attention(path string, c Transformer, rope nn.RoPE[T]) nn.Attention[T] {
+	linear := l.linear(c.AttentionBias)
+	queries, keys := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	a := nn.Attention[T]{
+		Q:       linear(path+"q_proj", queries, c.HiddenSize),
+		K:       linear(path+"k_proj", keys, c.HiddenSize),
+		V:       linear(path+"v_proj", keys, c.HiddenSize),
+		Out:     linear(path+"o_proj", c.HiddenSize, queries),
+		Heads:   c.Heads,
+		KVHeads: c.KVHeads,
+		RoPE:    rope,
+		Scale:   float32(1 / math.Sqrt(float64(c.HeadDim))),
+	}
+	a.QKV = l.Joint(a.Q, a.K, a.V)
+	return a
+}
+
+// GatedMLP builds a gated MLP, whose projections may have biases.
+func (l *Loader[T]) GatedMLP(path string, c Transformer, biased bool) nn.GatedMLP[T] {
+	linear := l.linear(biased)
+	m := nn.GatedMLP[T]{
+		Gate: linear(path+"gate_proj", c.IntermediateSize, c.HiddenSize),
+		Up:   linear(path+"up_proj", c.IntermediateSize, c.HiddenSize),
+		Down: linear(path+"down_proj", c.HiddenSize, c.IntermediateSize),
+	}
+	m.GateUp = l.Joint(m.Gate, m.Up)
+	return m
+}
+
+func (l *Loader[T]) linear(biased bool) func(path string, out, in int) nn.Linear[T] {
+	if biased {
+		return l.BiasedLinear
+	}
+	return l.Linear
+}
