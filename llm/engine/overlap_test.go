@@ -13,7 +13,7 @@ import (
 // A request alone, whose dispatches wait for results by themselves instead of behind
 // barriers, and then several at once.
 func TestOverlap(t *testing.T) {
-	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // as on a GPU, also where Vulkan runs on the CPU
+	t.Setenv(asGPU, "1")
 	cases, _ := testmodel.Goldens(t)
 	eachDemo(t, func(d demo) {
 		e := d.engine(engine.Config{Sequences: 4, Context: 256})
