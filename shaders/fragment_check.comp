@@ -1,7 +1,7 @@
-// Finds out whether the elements of matrices are where fragments.glsl puts them, and whether products of codes of 4 bits
-// with digits of x (fragment_digits.glsl) are summed exactly: codes are subnormal numbers, c * 2^-24 or 16 times that,
-// and digits of up to 2048 are 8 times that or half of it, as large as any that projection_fragments has. Each workgroup is a
-// subgroup, and counts the sums of 128 products that differ from those of integers. No op runs it.
+// Finds out whether the elements of matrices are where fragments.glsl puts them, and whether products of codes of 4
+// bits with digits of x (fragment_digits.glsl) are summed exactly: codes are subnormal numbers, c * 2^-24 or 16 times
+// that, and digits, at most 2048, are multiplied by 8 or by 0.5, so they are as large as any of projection_fragments.
+// Each workgroup is a subgroup, and counts the sums of 128 products that differ from those of integers. No op runs it.
 //
 // variants: narrow_subgroup_khr
 // requires: float16

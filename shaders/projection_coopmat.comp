@@ -10,7 +10,7 @@
 // up as the lanes of projection.comp do; codes of the next chunk are loaded meanwhile.
 // X_BLOCKS teams have the same rows of w and share their codes. ABREAST such groups share
 // the columns of a tile, SLOTS times as many are a workgroup. Then the threads add up the
-// teams' sums: runs to slices of LANES units, and slices in the order of the columns. If
+// teams' sums: runs to parts, parts to slices of LANES units, slices in their order. If
 // that is not the whole row, there are several rounds. With SiLU, tiles of the two
 // matrices alternate. Loading a matrix of bytes from memory takes a load for each byte,
 // so x also goes through shared memory, chunk by chunk, for all teams with the same

@@ -2,15 +2,15 @@
 // projection_parts, and projection_join finishes them, but lanes make matrices of float16 in their registers
 // (fragments.glsl), so codes take no detour through shared memory.
 //
-// A chunk is the columns that have one scale, at most 128: a span of unit_integers.glsl. An integer is 2048 times a high
-// digit plus a low one, which float16 holds. A code c becomes the subnormal number c * 2^-24, which takes a mask and no
-// arithmetic. Tensor cores add up their products without rounding. So with groups of 128, a row has the same bits as by
-// other kernels. Smaller ones are added up in another order, because there are no registers for what would have to
-// wait: WithoutBatchInvariance.
+// A chunk is the columns that have one scale, at most 128: a span of unit_integers.glsl. An integer is 2048 times a
+// high digit plus a low one, which float16 holds. A code c becomes the subnormal number c * 2^-24, which takes a mask
+// and no arithmetic. Tensor cores add up their products without rounding. So with groups of 128, a row has the same
+// bits as in other kernels. Smaller groups are added up in another order, since there are no registers for the sums
+// that would have to wait. They are taken only without batch invariance (WithoutBatchInvariance).
 //
-// With that, one digit of x of 16 bits is enough: a float16 holds the 11 bits of a float16 and the 8 of a bfloat16.
-// Products of x and a gain are rounded to 11 bits, which is what a norm that stores float16 would keep. Sums of such
-// products are not exact, but off by far less than that.
+// Without it, one digit is also enough for x of 16 bits: a float16 holds the 11 bits of a float16 and the 8 of a
+// bfloat16. Products of x and a gain are rounded to 11 bits, which is what a norm that stores float16 would keep. Sums
+// of such products are not exact, but off by far less than that.
 //
 // variants: narrow_subgroup_khr
 // requires: float16

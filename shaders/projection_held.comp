@@ -5,9 +5,9 @@
 // the columns: each has CHUNK units of them, makes digits of its part of x, and keeps
 // them in registers. Then all go through tiles of 16 rows of w together, TILES at a
 // time, while the codes of the next ones are loaded. The threads add up the teams' sums
-// of a tile as the lanes of projection.comp do: teams to slices of LANES units, and
-// slices in the order of the columns. If the teams do not have the whole row at once,
-// there are several rounds. With SiLU, tiles of the two matrices alternate. With OVERLAP,
+// of a tile as the lanes of projection.comp do: into chunks, parts and slices of LANES
+// units, and the slices in the order of the columns. If the teams do not have the whole
+// row at once, there are several rounds. With SiLU, tiles of the two matrices alternate. With OVERLAP,
 // the first codes are loaded before x is there.
 //
 // Without cooperative matrices (the last variants), each lane of a team computes

@@ -92,8 +92,8 @@ uint tile_row(uint) { return first_row; }
 // Four neighbouring threads make a unit of the part.
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
-// Which eight columns: neighbours always have a span, so that shuffles are not in a branch. Threads beyond the last
-// repeat its work.
+// Which eight columns: 4 * SPAN neighbours always have a span, so that shuffles are not in a branch. Threads beyond the
+// last repeat its work.
 uint eight_of(uint pass) {
     const uint lanes = 4 * SPAN;
     uint thread = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;

@@ -107,11 +107,13 @@ func idleStats(d demo, e *engine.Engine) engine.Stats {
 	return stats
 }
 
-// asGPU makes devices that are opened use the kernels of GPUs, also where Vulkan runs on the CPU.
+// asGPU is an environment variable: devices that are opened while it is set use the kernels
+// of GPUs, even if Vulkan runs on the CPU.
 const asGPU = "KOMPUTE_GO_FUSION_ON_CPU"
 
 // A request gets the same tokens as alone, whatever else is in the batch, whenever it
-// arrives, and however little memory there is, and on GPUs, too, the same bits.
+// arrives, and however little memory there is; and the same log-probabilities, to the bit
+// where logprobDelta is 0.
 func TestSameTokensInAnyCompany(t *testing.T) {
 	t.Setenv(asGPU, "1")
 	eachSmall(t, func(d demo) {
@@ -133,7 +135,7 @@ func sameTokensInAnyCompany(d demo, cache kompute.DType) {
 	}
 	chunk := 128
 	if d.model.Device().Backend() != "cpu" {
-		chunk = 64 // larger steps may round otherwise
+		chunk = 64 // larger steps may round differently
 	}
 	alone := d.engine(engine.Config{Sequences: 1, Context: 128, PageTokens: 8, ChunkTokens: chunk, CacheType: cache})
 	defer d.close(alone)

@@ -7,8 +7,9 @@ import (
 	"github.com/kompute-go/kompute-go/llm/nn"
 )
 
-// Decoder builds a decoder from the names that checkpoints of Llama and of models like it
-// use. block builds the layer whose names begin with path, such as "model.layers.0.".
+// Decoder builds a decoder with the tensor names of Llama's checkpoints, which similar
+// models share. block builds the layer whose names begin with path, such as
+// "model.layers.0.".
 func (l *Loader[T]) Decoder(c Transformer, block func(path string) nn.Block[T]) *nn.Decoder[T] {
 	d := &nn.Decoder[T]{
 		Embedding: l.Embedding("model.embed_tokens", c.VocabSize, c.HiddenSize),
@@ -24,7 +25,7 @@ func (l *Loader[T]) Decoder(c Transformer, block func(path string) nn.Block[T]) 
 	return d
 }
 
-// Attention builds grouped-query attention without norms of its own.
+// Attention builds grouped-query attention without norms of queries and keys.
 func (l *Loader[T]) Attention(path string, c Transformer, rope nn.RoPE[T]) nn.Attention[T] {
 	linear := l.linear(c.AttentionBias)
 	queries, keys := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim

@@ -22,7 +22,7 @@ type Block[T kompute.Float] struct {
 }
 
 // Hidden returns the states after the last block, before the final norm: tokens [1, T] to
-// [1, T, H]. It adds the keys and values of T tokens to the layers'.
+// [1, T, H]. It adds the keys and values of T tokens to those of the layers.
 func (d *Decoder[T]) Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], layers Layers[T]) *kompute.Tensor[T] {
 	x := d.Embedding.Forward(s, tokens)
 	for i := range d.Blocks {
@@ -33,7 +33,7 @@ func (d *Decoder[T]) Hidden(s *kompute.Stream, tokens *kompute.Tensor[uint32], l
 	return x
 }
 
-// States returns the states after the final norm: [1, T, H] to the same.
+// States returns the states after the final norm: [1, T, H] to [1, T, H].
 func (d *Decoder[T]) States(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute.Tensor[T] {
 	return d.Norm.Forward(s, hidden)
 }

@@ -10,8 +10,8 @@
 // a and b are floats 8i to 8i + 7 of x: the words with one byte of the even ones and of
 // the odd ones are adjacent (EVEN_FIRST of code_bytes.glsl), or those of the first and
 // of the last four.
-// Returns 2^-k, and what sums of the lane's products begin with. Four adjacent lanes of a subgroup
-// handle a unit, and four times as many as it has units a span. first: where the row's
+// Returns 2^-k, and what sums of the lane's products begin with. Four
+// adjacent lanes of a subgroup handle a unit, 4 * SPAN a span. first: where the row's
 // quads begin in staged[]; exists: whether to write it.
 float stage_limbs(uint first, uint i, bool exists, vec4 a, vec4 b, out int start) {
     uint exponent = span_exponent(largest_of_lanes(largest_of_eight(a, b), 4 * SPAN));

@@ -86,7 +86,7 @@ void multiply_bytes(uint a, uint u, uint t) {
     }
 }
 
-// An element of the sum of a span's products with x, whose multiples unit u has.
+// Element i of the sum of a span's products with x; unit u holds the multiples of the span.
 float span_products(uint u, uint t, uint i) {
     int rest = (span_sums[t * 3 + 1][i] << 8) + span_sums[t * 3][i];
     if (SPAN > 1) {

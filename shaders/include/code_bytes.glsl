@@ -14,8 +14,9 @@
 const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
 const bool CODE_BYTES = !SMALL_FLOATS || BITS == 4;
 
-// What is subtracted from codes: from those of 8 bits so that they fit into bytes, and from others if that lets sums of
-// more products fit 32 bits. These are left as they are, and their sum begins with minus this times that of x.
+// The middle of the codes, where products are of codes minus it. Codes of 8 bits have it subtracted, so that they fit
+// into bytes. Others stay as they are, and sums of their products begin with minus MIDDLE times the sum of the integers
+// of x, so that sums of more products fit into 32 bits.
 const uint MIDDLE = BITS == 8 || SPAN > 1 ? 1 << (BITS - 1) : 0;
 
 // Whether the even ones of eight codes come first: then four of them are a masked word. Bytes are in order.

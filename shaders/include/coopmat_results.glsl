@@ -11,18 +11,18 @@ uint sums_from(uint place, uint t, uint x_block) { return tile_from(place, t) + 
 float add_round(float total, uint tile, uint i) {
     uint at = i % TILE / 16 * SUM_PITCH * 4 + i % 16;
     [[unroll]] for (uint slice = 0; slice < ABREAST / SLICE_TEAMS; slice++) {
-        float part[8]; // PART_TEAMS is 4 at most
+        float sums[8]; // of the teams of a slice, 8 at most
         [[unroll]] for (uint c = 0; c < SLICE_TEAMS; c++) {
             // Zeros after the last chunk.
             uint from = sums_from(tile / TILES * ABREAST + slice * SLICE_TEAMS + c, tile % TILES, i / TILE);
-            part[c] = uintBitsToFloat(work[from + at / 4][at & 3u]);
+            sums[c] = uintBitsToFloat(work[from + at / 4][at & 3u]);
         }
         [[unroll]] for (uint first = 0; first < SLICE_TEAMS; first += PART_TEAMS) {
             [[unroll]] for (uint c = 1; c < PART_TEAMS; c++) {
-                part[first] += part[first + c];
+                sums[first] += sums[first + c];
             }
         }
-        total += SLICE_TEAMS > PART_TEAMS ? part[0] + part[PART_TEAMS] : part[0];
+        total += SLICE_TEAMS > PART_TEAMS ? sums[0] + sums[PART_TEAMS] : sums[0];
     }
     return total;
 }

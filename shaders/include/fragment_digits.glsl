@@ -3,8 +3,8 @@
 // Before the include: part_places.glsl, and what the kernel declares of shared memory. Four neighbouring lanes of a
 // matrix take 16 columns of a step. A lane's word of codes has 8 neighbouring columns: masked and shifted, codes 0 and
 // 4, 1 and 5, 2 and 6, and 3 and 7 become pairs. Those of the odd ones are 16 times too large, so their digits are 16
-// times smaller than the others, which are digit_factor() times what they are: float16 has room for that, and it keeps the
-// multiple of the largest floats finite.
+// times smaller than the others, which are digit_factor() times what they are: float16 has room for that, and it keeps
+// the multiple of the largest floats finite.
 #ifndef FRAGMENT_DIGITS_GLSL
 #define FRAGMENT_DIGITS_GLSL
 
@@ -76,8 +76,8 @@ uvec2 digits_of(float a, float b, float by) {
 
 // With infinities or NaNs, the sum is NaN, and so is the result, which projection_join computes anew without a norm.
 // What digits hold is in units of 2^(exponent - 126 - INTEGER_BITS), codes are in units of 2^-24, and digits are
-// digit_factor() times too large, which leaves the exponent itself. start, which sums begin with, is divided into digits
-// like x.
+// digit_factor() times too large, which leaves the exponent itself. start, which sums begin with, is divided into
+// digits like x.
 void store_factors(uint eight, uint exponent, float sum, int start) {
     uint at = factors_at(eight / CHUNK_THREADS % RUN, row_of(eight)), column = row_of(eight) % 2 * 2;
     work[at][column] = exponent << 23;

@@ -1,5 +1,6 @@
 // x of projection_held: each team makes the digits of its units (unit_digits.glsl), four lanes to a row of a unit, puts
-// them into shared memory and takes them from there as matrices. In place of rows beyond the last, the last is repeated.
+// them into shared memory and takes them from there as matrices. In place of rows beyond the last, the last one is
+// repeated.
 #ifndef HELD_X_GLSL
 #define HELD_X_GLSL
 
@@ -42,15 +43,15 @@ uint square_at(uint row, uint unit) {
     return (sums_from(unit / CHUNK, 0) + row * ((CHUNK + 3) / 4)) * 4 + unit % CHUNK;
 }
 
-// Of a unit of a row of a pass, and where the first unit of a span is, of the span: the bits of the largest element, the
-// sum, and that of the integers.
+// For each unit and pass: the bits of the largest element and the sum; in the place of a span's first unit, both are of
+// the whole span, and the sum of its integers is there, too.
 const uint MOST_ROWS = MOST_CHUNK * MOST_PASSES;
 uint largest[MOST_ROWS];
 float sums_of_x[MOST_ROWS];
 int sums_of_integers[MOST_ROWS];
 
-// What the lane's eight columns of a unit, times the gain, add to those. Units are added up as neighbouring lanes are
-// in unit_digits: by pairs.
+// Adds the lane's eight columns of a unit, times the gain, to these. Units are added up by pairs, as neighbouring lanes
+// are in unit_digits.
 void add_unit_of(uint u, uint pass) {
     uint at = u * MOST_PASSES + pass, first = u / SPAN * SPAN * MOST_PASSES + pass;
     if (NORM != 0) {
@@ -79,7 +80,8 @@ void add_unit_of(uint u, uint pass) {
     }
 }
 
-// Columns 8i to 8i + 7 of a unit of a row, which four lanes share; with the last unit, what the span has besides.
+// Columns 8i to 8i + 7 of a unit of a row, which four lanes share; with the last unit of a span, also the span's
+// multiple, sum and start.
 void put_eight(uint to, uint u, uint pass) {
     uint i = team_lane() % 4, row = pass_row(pass);
     uint at = u * MOST_PASSES + pass, first = u / SPAN * SPAN * MOST_PASSES + pass;

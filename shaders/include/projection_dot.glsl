@@ -133,7 +133,7 @@ void multiply_span(uint held, uint slice) {
     EXCHANGE_INTEGERS(sums, 2)
     [[unroll]] for (uint k = 0; k < KEPT; k++) {
         uvec2 bits = affine[held * KEPT + k];
-        if (PAIR) { // by masks: behind a condition, drivers would move the loads there
+        if (PAIR) { // by masks, without a branch
             uvec2 second = uvec2(kept_stream(k) >= ROWS ? 0xffffffffu : 0u);
             bits = (bits & ~second) | (second_affine[held * KEPT + k] & second);
         }

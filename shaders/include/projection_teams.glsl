@@ -29,7 +29,7 @@ float from_lane(float v, uint bits) {
 
 #endif
 
-// from_lane is what the lane that differs in those bits has as v.
+// from_lane returns the v of the lane whose number differs in those bits.
 
 // The sum over the lanes of a team; every lane gets it.
 float team_sum(float v) {
@@ -39,8 +39,8 @@ float team_sum(float v) {
     return v;
 }
 
-// The same from what lanes have of a row of w, in the order of projection_sums.glsl; the first four lanes get it. What
-// every `added` neighbouring lanes have, they have added up already.
+// The sum of a row of w over the lanes of a team, in the order of projection_sums.glsl; only the first four lanes get
+// it. Every `added` neighbouring lanes have already been added up.
 float row_sum(float v, uint added) {
     [[unroll]] for (uint bit = added; bit < CHUNK_UNITS; bit *= 2) {
         v += from_lane(v, bit);

@@ -1,5 +1,5 @@
 // The digits of integers (unit_integers.glsl) as bytes, for products of bytes: from -128 to 127, the lowest first. Four
-// adjacent lanes of a subgroup handle a unit, eight columns each, and four times as many as it has units a span.
+// adjacent lanes of a subgroup handle a unit, eight columns each, and 4 * SPAN a span.
 //
 // Before the include: projection_sums.glsl; SPAN, and MIDDLE of code_bytes.glsl.
 #ifndef UNIT_DIGITS_GLSL

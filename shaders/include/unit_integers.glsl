@@ -1,7 +1,7 @@
 // Floats as 2^-k times integers, where k depends on the largest floats of a span: SPAN
 // units of 32 columns, 1, 2 or 4, that share a scale. The integers are at most 2^22 (2^21
 // with spans of 4 units), so the rounding error is at most 2^-23 (2^-22) of the power of two
-// above the largest, or twice that for the negative number of the largest magnitude; and
+// above the largest, or with several units twice that for the negative number of the largest magnitude; and
 // sums of a span's products with codes of 4 bits, minus their middle if there is more than
 // one unit, are exact in 32 bits. With infinities or NaNs, the integers are arbitrary
 // multiples of NaN, so that no sum of their products is finite, and none has a sign that
@@ -84,7 +84,7 @@ int sum_of_lanes(int sum, uint lanes) {
     return sum;
 }
 
-// What the sum of products of codes and integers with that sum begins with: codes are multiplied as they are.
+// What a sum of products of codes with integers begins with, given the sum of these integers: minus MIDDLE times it.
 int start_of(int sum) { return SPAN > 1 ? -int(MIDDLE) * sum : 0; }
 
 // Bytes 0, 1 and 2 of four integers, each in one word. By pairs, that takes fewer instructions
