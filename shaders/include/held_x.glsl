@@ -52,7 +52,7 @@ int sums_of_integers[MOST_ROWS];
 
 // Adds the lane's eight columns of a unit, times the gain, to these. Units are added up by pairs, as neighbouring lanes
 // are in unit_digits.
-void add_unit_of(uint u, uint pass) {
+void measure_eight(uint u, uint pass) {
     uint at = u * MOST_PASSES + pass, first = u / SPAN * SPAN * MOST_PASSES + pass;
     if (NORM != 0) {
         float square = sum_of_lanes(squares_of_eight(x_low[at], x_high[at]), 4);
@@ -127,10 +127,10 @@ void make_unit(uint u) {
     team_barrier();
 }
 
-void look_at_unit(uint u) {
-    add_unit_of(u, 0);
+void measure_unit(uint u) {
+    measure_eight(u, 0);
     if (PASSES > 1) {
-        add_unit_of(u, 1);
+        measure_eight(u, 1);
     }
 }
 
@@ -192,7 +192,7 @@ void hold_x(uint unit, uint round_) {
         EACH_UNIT(FETCH_UNIT)
         EACH_UNIT(AWAIT_UNIT)
     } while (AWAITS_X && subgroupAny(missing)); // shuffles follow
-    EACH_UNIT(look_at_unit)
+    EACH_UNIT(measure_unit)
     EACH_UNIT(make_unit)
     if (NORM != 0) {
         barrier();
