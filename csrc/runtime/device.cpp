@@ -40,6 +40,7 @@ std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &o
     }
     std::shared_ptr<Device> device(new Device(chosen.handle, options));
     device->overlaps_ = options.overlaps != 0 && passes_overlap_check(*device);
+    device->traits_.overlaps = device->overlaps_;
     const Variants none;
     try {
         device->traits_.fragments = passes_fragment_check(*device);

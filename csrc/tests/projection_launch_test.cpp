@@ -84,6 +84,25 @@ TEST(a_row_of_integers_stays_in_one_piece_where_floats_do_not) {
     CHECK(projected(lowering, 12288).piece < 12288);
 }
 
+// Gate and up, and the head, of a model of 4,096 columns; and products of a few turns, which stay as they are.
+TEST(workgroups_of_many_turns_have_compute_units_to_themselves_where_dispatches_overlap) {
+    RecordedLowering plain, overlapping;
+    plain.traits.compute_units = overlapping.traits.compute_units = 132;
+    overlapping.traits.overlaps = true;
+    const auto launch = [](const RecordedLowering &lowering, const kpx::ProjectionShape &shape) {
+        return kpx::plan_projection(lowering.traits, shape);
+    };
+    for (const kpx::ProjectionShape &shape :
+         {shape_of_integers(12288, 4096, 1, 2, 4), shape_of_integers(151936, 4096, 1, 1, 4)}) {
+        CHECK(launch(plain, shape).threads() == 256);
+        const kpx::ProjectionLaunch alone = launch(overlapping, shape);
+        CHECK(alone.threads() == 640 && alone.group_rows() * 132 >= shape.rows);
+    }
+    const kpx::ProjectionShape few_turns = shape_of_integers(4096, 4096, 1, 1, 4);
+    CHECK(launch(plain, few_turns).threads() == launch(overlapping, few_turns).threads());
+    CHECK(launch(overlapping, few_turns).group_rows() * 132 < few_turns.rows);
+}
+
 // Launches with x in registers fit, too, and reach all columns and rows. Dot products keep x in shared memory, which
 // not every launch has room for.
 TEST(launches_with_x_in_registers_fit) {

@@ -32,6 +32,7 @@ class RecordedLowering : public kpx::Lowering {
                              .byte_matrices_of_8 = true,
                              .fragments = true,
                              .batch_variant = false,
+                             .overlaps = false,
                              .is_cpu = false,
                              .small_code = false,
                              .as_gpu = false};
