@@ -157,7 +157,7 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 		p.space = grown(p.space, rows*p.stride)
 		p.groups = grown(p.groups, rows)
 	case tileForm:
-		p.tiles.Reset(rows, p.k, p.groupSize)
+		p.tiles.Reset(rows, p.k, p.groupSize, m.packsTiles())
 	}
 	if p.keepsFloats = p.form == floatForm || p.form == dotForm || m.keepsFloats(); p.keepsFloats {
 		p.floats = grown(p.floats, rows*p.k)
@@ -167,6 +167,11 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 // tiled reports whether tiles can multiply the codes: whole numbers in groups of at least 32.
 func (a *packed) tiled() bool {
 	return (a.Mode == opdef.ModeAffine || a.Mode == opdef.ModeMXFP4) && simd.HasTiles() && a.cols > 0
+}
+
+// packsTiles reports whether the matrix is multiplied as panels of its words.
+func (a *packed) packsTiles() bool {
+	return a.Mode == opdef.ModeAffine && a.Bits == 4 && simd.PacksTiles()
 }
 
 // grown returns a slice of n elements with undefined values; it is s itself if that is large
@@ -181,7 +186,7 @@ func grown[T any](s []T, n int) []T {
 // SharesRows reports whether rows that were prepared for m can also be multiplied
 // with other.
 func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
-	if m.tiled() != other.tiled() || m.tiled() && m.GroupSize != other.GroupSize {
+	if m.tiled() != other.tiled() || m.tiled() && (m.GroupSize != other.GroupSize || m.packsTiles() != other.packsTiles()) {
 		return false
 	}
 	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order() && m.keepsFloats() == other.keepsFloats()

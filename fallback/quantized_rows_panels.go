@@ -148,16 +148,16 @@ func (m *QuantizedRows) bytePanel(space []float32, n0, nn int) (codes []float32)
 	return codes
 }
 
-// multiplyTiles multiplies tiles of x with tiles of codes.
+// multiplyTiles multiplies tiles of x with panels of codes.
 func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, from, to, lo, hi int) {
 	const width = 32
 	most := min(chunk, hi-lo+width-1) / width // number of panels at a time
-	numbers, factors := simd.TileNumbers(p.k), m.groups*width
+	numbers, factors := p.tiles.PanelNumbers(), m.groups*width
 	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + 2*p.k/4*width)
 	defer scratch.release()
 	space := simd.Aligned(scratch.f)
 	work := cut(&space, simd.TileSpace(most))
-	w := simd.TilePanels{Tiles: cut(&space, most*numbers), Scales: cut(&space, most*factors), Biases: cut(&space, most*factors)}
+	w := simd.TilePanels{Codes: cut(&space, most*numbers), Scales: cut(&space, most*factors), Biases: cut(&space, most*factors)}
 	var large []int
 	for n0 := lo; n0 < hi; n0 += most * width {
 		end := min(n0+most*width, hi)
@@ -166,7 +166,7 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 		for i := range w.Count {
 			j := n0 + i*width
 			nn := min(width, end-j)
-			m.expandTiles(w.Tiles[i*numbers:], space, j, nn, n0 == lo || !simd.ReadsAhead())
+			m.codePanel(w.Codes[i*numbers:][:numbers], space, j, nn, n0 == lo || !simd.ReadsAhead())
 			large = append(large, m.factorPanels(w.Scales[i*factors:], w.Biases[i*factors:], space, j, nn, 0, m.groups)...)
 		}
 		p.tiles.Multiply(out[n0-lo:], ld, from, to, end-n0, &w, work)
@@ -185,14 +185,39 @@ func (m *QuantizedRows) nextWords(first, n int) []byte {
 	return m.w.Data[at : at+4*n*words]
 }
 
-// expandTiles makes tiles of nn rows of w. With ahead, it asks for the words of the next
-// panel where it can.
-func (m *QuantizedRows) expandTiles(tiles, space []float32, n0, nn int, ahead bool) {
-	if m.Mode == opdef.ModeAffine && (m.Bits == 4 || m.Bits == 8) && m.w.Strides[1] == 1 {
-		m.expandWords(tiles, space, n0, nn, ahead)
-		return
+// codePanel makes a panel of nn rows of w: tiles or, where products take them, words. With ahead, it asks
+// for the words of the next panel where it can.
+func (m *QuantizedRows) codePanel(panel, space []float32, n0, nn int, ahead bool) {
+	whole := m.Mode == opdef.ModeAffine && (m.Bits == 4 || m.Bits == 8) && m.w.Strides[1] == 1
+	switch {
+	case m.packsTiles():
+		words := m.cols / 8 // of a row
+		rows, stride := m.wordRows(n0, nn)
+		simd.TransposePanel(panel, rows, stride, nn, words)
+		if ahead && whole {
+			m.prefetch(n0+nn, min(n0+nn+simd.PanelWidth(), m.N()), 0, words)
+		}
+	case whole:
+		m.expandWords(panel, space, n0, nn, ahead)
+	default:
+		simd.ExpandTiles(panel, m.bytePanel(space, n0, nn), m.cols, 8, m.GroupSize)
 	}
-	simd.ExpandTiles(tiles, m.bytePanel(space, n0, nn), m.cols, 8, m.GroupSize)
+}
+
+// wordRows returns the words of rows, as floats, and how many words apart rows are.
+func (m *QuantizedRows) wordRows(first, rows int) (words []float32, stride int) {
+	all, n, step := storage[float32](m.w), m.w.Shape[1], m.w.Strides[1]
+	all, stride = all[m.w.Offset+first*m.w.Strides[0]:], m.w.Strides[0]
+	if step == 1 || n == 1 {
+		return all, stride
+	}
+	words = make([]float32, 0, rows*n)
+	for i := range rows {
+		for j := range n {
+			words = append(words, all[i*stride+j*step])
+		}
+	}
+	return words, n
 }
 
 // expandWords makes tiles of rows whose words hold whole codes, by blocks of columns, so

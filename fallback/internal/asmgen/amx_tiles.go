@@ -2,8 +2,8 @@ package main
 
 // split writes what makes limbs of a row of x: simd.Tiles says how they lie.
 func (a *amx) split() {
-	a.begin("tileSplit", "makes the limbs of a row of x: in each of steps of a group 16 times vectors elements, those of one limb side by side and limbs limb bytes apart, steps six halves of that. It sets the group's power of two and, 128 bytes behind it, its sum; groups are 256 bytes apart. It sets largest to the largest of the bits of absolute values.",
-		"(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32)", 8)
+	a.begin("tileSplit", "makes the limbs of a row of x: in each of steps of a group 16 times vectors elements, those of one limb side by side and limbs limb bytes apart, steps six halves of that. It sets the group's power of two and, 128 bytes behind it, its sum; groups are 256 bytes apart. It sets largest to the largest of the bits of absolute values. order has the places of the elements of a vector.",
+		"(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32, order *[16]uint32)", 9)
 	for i, r := range []string{"DI", "SI", "DX", "R9", "R10", "R11", "R13"} {
 		a.line("MOVQ %s+%d(FP), %s", []string{"dst", "x", "factors", "groups", "steps", "vectors", "limb"}[i], 8*i, r)
 	}
@@ -11,6 +11,8 @@ func (a *amx) split() {
 		a.line("MOVL $%d, AX", constant)
 		a.line("VPBROADCASTD AX, Z%d", 31-i)
 	}
+	a.line("MOVQ order+64(FP), AX")
+	a.line("VMOVDQU64 (AX), Z26")
 	a.line("MOVQ R10, R12") // vectors of a group
 	a.line("IMULQ R11, R12")
 	a.line("LEAQ (R13)(R13*2), R8") // from the end of a step to the next
@@ -74,6 +76,7 @@ func (a *amx) digits() {
 	a.line("VMULPS (SI), Z3, Z5")
 	a.line("VCVTPS2DQ Z5, Z5")
 	a.line("VPADDD Z5, Z0, Z0")
+	a.line("VPERMD Z5, Z26, Z5")
 	a.line("VPMOVDB Z5, (DI)(R13*2)")
 	for _, to := range []string{"(DI)(R13*1)", "(DI)"} { // what is left of the signed last byte
 		a.line("VPADDD Z27, Z5, Z5")

@@ -5,27 +5,32 @@ import "fmt"
 // vnniFamily writes for AVX-512 VNNI what AMX does with the same tiles.
 func vnniFamily(a *amx) {
 	for _, size := range []int{32, 64, 128} {
-		a.productVNNI(size)
+		a.productVNNI(size, false)
+		a.productVNNI(size, true)
 	}
-	a.expand4AVX512()
 }
 
 // Registers of productVNNI: Z0 to Z23 are sums of 4 rows, 3 limbs and 2 times 16 columns.
 const (
 	vnniCodes  = 24 // two registers
-	vnniLimbs  = 26 // five registers that take turns
+	vnniLimbs  = 26 // four registers that take turns
+	vnniMask   = 30 // the lower code of each byte
 	vnniWeight = 31 // 65536
 )
 
 func vnniSum(row, limb, half int) int { return (row*3+limb)*2 + half }
 
 // productVNNI writes the product of up to 32 rows of x with panels of 32 rows of w, for
-// groups of size elements. R8 is the group of x, R12 the panel's tiles, DI where in c
+// groups of size elements. R8 is the group of x, R12 the panel's tiles or words, DI where in c
 // the next row begins, and R14 what is asked for.
-func (a *amx) productVNNI(size int) {
+func (a *amx) productVNNI(size int, packed bool) {
 	step := min(size, 64)
 	steps, tile := size/step, 16*step
-	a.begin(fmt.Sprintf("tileProductVNNI%d", size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.", size),
+	name, codes, bytes := "tileProductVNNI", "a tile of codes", 2*size*16
+	if packed {
+		name, codes, bytes = "tileProductPacked", "rows of words, of 8 codes of 4 bits", size*16
+	}
+	a.begin(fmt.Sprintf("%s%d", name, size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns %s, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.", size, codes),
 		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)", 13)
 	for i, r := range []string{"R8", "R9", "R10"} {
 		a.line("MOVQ %s, %s", []string{"x+8(FP)", "groups+48(FP)", "panels+56(FP)"}[i], r)
@@ -35,6 +40,10 @@ func (a *amx) productVNNI(size int) {
 	a.line("SHLQ $7, R10")         // from row to row of c
 	a.line("MOVL $0x47800000, AX") // 65536
 	a.line("VPBROADCASTD AX, Z%d", vnniWeight)
+	if packed {
+		a.line("MOVL $0x0f0f0f0f, AX")
+		a.line("VPBROADCASTD AX, Z%d", vnniMask)
+	}
 	a.label("group")
 	a.line("MOVQ panels+56(FP), R11")
 	a.line("MOVQ b+16(FP), R12")
@@ -44,20 +53,21 @@ func (a *amx) productVNNI(size int) {
 	a.line("MOVQ c+0(FP), DI")
 	a.line("MOVQ quarters+80(FP), CX")
 	a.label("quarter")
-	a.sumsVNNI(step, steps, tile)
+	a.sumsVNNI(step, steps, packed)
 	a.combineVNNI()
 	a.line("ADDQ $16, R13")
 	a.line("ADDQ $%d, SI", 4*step)
 	a.line("DECQ CX")
 	a.line("JNZ quarter")
-	a.nextVNNI(steps * tile)
+	a.nextVNNI(bytes, 6*steps*tile)
 	a.line("VZEROUPPER")
 	a.line("RET")
 }
 
 // sumsVNNI sets the sums of a group: of four rows of x, from SI on, and the panel.
-func (a *amx) sumsVNNI(step, steps, tile int) {
-	const unrolled = 4 // words of four elements
+func (a *amx) sumsVNNI(step, steps int, packed bool) {
+	const unrolled = 4 // times four elements
+	tile := 16 * step
 	for r := range vnniCodes {
 		a.line("VPXORD Z%d, Z%d, Z%d", r, r, r)
 	}
@@ -71,15 +81,19 @@ func (a *amx) sumsVNNI(step, steps, tile int) {
 		a.line("PREFETCHT1 64(R14)")
 		a.line("ADDQ R15, R14")
 		turn := 0
-		for word := range unrolled {
+		for four := range unrolled {
 			for half := range 2 {
-				a.line("VMOVDQU64 %d(DX), Z%d", half*tile+64*word, vnniCodes+half)
+				if packed {
+					a.codesOfWords(64*(four/2*2+half), four%2, vnniCodes+half)
+				} else {
+					a.line("VMOVDQU64 %d(DX), Z%d", half*tile+64*four, vnniCodes+half)
+				}
 			}
 			for row := range 4 {
 				for limb := range 3 {
-					x := vnniLimbs + turn%5
+					x := vnniLimbs + turn%4
 					turn++
-					a.line("VPBROADCASTD %d(BX), Z%d", 2*limb*tile+row*step+4*word, x)
+					a.line("VPBROADCASTD %d(BX), Z%d", 2*limb*tile+row*step+4*four, x)
 					for half := range 2 {
 						a.line("VPDPBUSD Z%d, Z%d, Z%d", x, vnniCodes+half, vnniSum(row, limb, half))
 					}
@@ -91,10 +105,22 @@ func (a *amx) sumsVNNI(step, steps, tile int) {
 		a.line("DECQ AX")
 		a.line("JNZ %s", loop)
 		if s < steps-1 {
-			a.line("ADDQ $%d, DX", tile)
+			if !packed {
+				a.line("ADDQ $%d, DX", tile)
+			}
 			a.line("ADDQ $%d, BX", 6*tile-step)
 		}
 	}
+}
+
+// codesOfWords sets a register to the even codes of 16 words, or the odd ones.
+func (a *amx) codesOfWords(at, odd, to int) {
+	if odd == 0 {
+		a.line("VPANDD %d(DX), Z%d, Z%d", at, vnniMask, to)
+		return
+	}
+	a.line("VPSRLD $4, %d(DX), Z%d", at, to)
+	a.line("VPANDD Z%d, Z%d, Z%d", vnniMask, to, to)
 }
 
 // combineVNNI adds the sums to four rows of c, in the order of combine.
@@ -124,9 +150,8 @@ func (a *amx) combineVNNI() {
 	}
 }
 
-// nextVNNI ends the loops over panels and groups; bytes is what a limb of 16 rows
-// takes of a group.
-func (a *amx) nextVNNI(bytes int) {
+// nextVNNI ends the loops over panels and groups, given the bytes of a group of a panel and of x.
+func (a *amx) nextVNNI(bytes, ofX int) {
 	a.line("ADDQ stride+64(FP), R12")
 	a.line("MOVQ apart+72(FP), DX")
 	a.line("ADDQ DX, scales+24(FP)")
@@ -140,30 +165,8 @@ func (a *amx) nextVNNI(bytes int) {
 	a.line("SUBQ DX, scales+24(FP)")
 	a.line("SUBQ DX, biases+32(FP)")
 	a.line("ADDQ $256, factors+40(FP)")
-	a.line("ADDQ $%d, b+16(FP)", 2*bytes)
-	a.line("ADDQ $%d, R8", 6*bytes)
+	a.line("ADDQ $%d, b+16(FP)", bytes)
+	a.line("ADDQ $%d, R8", ofX)
 	a.line("DECQ R9")
 	a.line("JNZ group")
-}
-
-// expand4AVX512 is expand4 without AVX-512 VBMI.
-func (a *amx) expand4AVX512() {
-	a.begin("tileExpand4AVX512", expandDoc, "(dst *byte, codes *float32, steps int, words int)", 4)
-	a.expandBegin(2)
-	for i, mask := range []string{"0x0000ffff", "0x00ff00ff", "0x0f0f0f0f"} {
-		a.line("MOVL $%s, AX", mask)
-		a.line("VPBROADCASTD AX, Z%d", 29+i)
-	}
-	a.expandWords(128, func(half int, to string) {
-		a.line("VMOVDQU64 %d(SI), Z1", 64*half)
-		a.line("VPANDD Z29, Z1, Z0")
-		a.line("VPSRLD $16, Z1, Z1")
-		for i := range 2 { // a byte to every second, then a code to each
-			for k, shift := range []int{8, 4} {
-				a.line("VPSLLD $%d, Z%d, Z2", shift, i)
-				a.line("VPTERNLOGD $0xa8, Z%d, Z2, Z%d", 30+k, i) // (Zi | Z2) & mask
-			}
-			a.line("VMOVDQU64 Z%d, %d%s", i, 64*i, to)
-		}
-	})
 }

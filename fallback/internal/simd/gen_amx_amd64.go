@@ -32,10 +32,10 @@ func amxProduct1x32(c *float32, x *byte, b *byte, scales *float32, biases *float
 //go:noescape
 func amxProduct2x32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)
 
-// tileSplit makes the limbs of a row of x: in each of steps of a group 16 times vectors elements, those of one limb side by side and limbs limb bytes apart, steps six halves of that. It sets the group's power of two and, 128 bytes behind it, its sum; groups are 256 bytes apart. It sets largest to the largest of the bits of absolute values.
+// tileSplit makes the limbs of a row of x: in each of steps of a group 16 times vectors elements, those of one limb side by side and limbs limb bytes apart, steps six halves of that. It sets the group's power of two and, 128 bytes behind it, its sum; groups are 256 bytes apart. It sets largest to the largest of the bits of absolute values. order has the places of the elements of a vector.
 //
 //go:noescape
-func tileSplit(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32)
+func tileSplit(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32, order *[16]uint32)
 
 // tileExpand4VBMI makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns. Shifts are those of the lower codes of two words, and of the upper ones.
 //
@@ -52,17 +52,27 @@ func tileExpand8(dst *byte, codes *float32, steps int, words int)
 //go:noescape
 func tileProductVNNI32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
 
+// tileProductPacked32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns rows of words, of 8 codes of 4 bits, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.
+//
+//go:noescape
+func tileProductPacked32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+
 // tileProductVNNI64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.
 //
 //go:noescape
 func tileProductVNNI64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+
+// tileProductPacked64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns rows of words, of 8 codes of 4 bits, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.
+//
+//go:noescape
+func tileProductPacked64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
 
 // tileProductVNNI128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.
 //
 //go:noescape
 func tileProductVNNI128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
 
-// tileExpand4AVX512 makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns.
+// tileProductPacked128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns rows of words, of 8 codes of 4 bits, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.
 //
 //go:noescape
-func tileExpand4AVX512(dst *byte, codes *float32, steps int, words int)
+func tileProductPacked128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)

@@ -65,7 +65,7 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	w.Scales, w.Biases = append(w.Scales, space[:GroupSlack]...), append(w.Biases, space[:GroupSlack]...)
 	x := make([]GroupLimbs, count)
 	var tiles Tiles
-	tiles.Reset(count, k, size)
+	tiles.Reset(count, k, size, false)
 	for i := range x {
 		numbers[rng.IntN(k)] = float32(rng.NormFloat64())
 		require.True(t, x[i].Prepare(space[i*len(space)/3:(i+1)*len(space)/3], numbers, order, size), name)
@@ -77,7 +77,7 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	ExpandTiles(codes, panel, k, 8, size)
 	const ld = 33
 	want, got := make([]float32, count*ld), make([]float32, count*ld)
-	tiles.Multiply(want, ld, 0, count, rows, &TilePanels{Count: 1, Tiles: codes, Scales: scales, Biases: biases}, Aligned(make([]float32, TileSpace(1)+15)))
+	tiles.Multiply(want, ld, 0, count, rows, &TilePanels{Count: 1, Codes: codes, Scales: scales, Biases: biases}, Aligned(make([]float32, TileSpace(1)+15)))
 	GroupDots(got, ld, &w, x, rows)
 	for i, v := range want {
 		require.Equal(t, math.Float32bits(v), math.Float32bits(got[i]), name)

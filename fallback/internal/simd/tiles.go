@@ -10,9 +10,11 @@ import "unsafe"
 //
 // Each block of 32 rows has, group by group and step by step, six tiles: of the limbs
 // of weight 65536, 256 and 1 those of rows 0 to 15 and of rows 16 to 31. A row of a tile
-// has a step's elements: 64, or 32 where a group has no more.
+// has a step's elements: 64, or 32 where a group has no more. For packed codes, the even
+// ones of every eight come first.
 type Tiles struct {
 	rows, k, groupSize, step int
+	packed                   bool
 	limbs                    []byte
 	// factors has for each block and group the powers of two of 32 rows, and then Σ n·2^e
 	// of those rows.
@@ -22,6 +24,10 @@ type Tiles struct {
 
 // HasTiles reports whether the processor supports such products.
 func HasTiles() bool { return active >= VNNI512 && active <= AMX }
+
+// PacksTiles reports whether codes of 4 bits are multiplied as panels of words (PackedTiles) instead of
+// as tiles.
+func PacksTiles() bool { return active >= VNNI512 && active < AMX }
 
 // LeastTileRows returns the number of rows of x from which tiles are faster than products
 // with the codes themselves. Making tiles of the codes takes as long as products of 3 to 4
@@ -42,9 +48,10 @@ const (
 	sumNumbers = 3 * tileRows * 16
 )
 
-// Reset sizes t for rows of x of k elements, in groups of 32, 64 or 128.
-func (t *Tiles) Reset(rows, k, groupSize int) {
-	t.rows, t.k, t.groupSize, t.step = rows, k, groupSize, min(groupSize, 64)
+// Reset sizes t for rows of x of k elements, in groups of 32, 64 or 128. packed: for products with
+// packed codes, where PacksTiles.
+func (t *Tiles) Reset(rows, k, groupSize int, packed bool) {
+	t.rows, t.k, t.groupSize, t.step, t.packed = rows, k, groupSize, min(groupSize, 64), packed
 	blocks := (rows + tileRows - 1) / tileRows
 	size := blocks * t.blockBytes()
 	if cap(t.memory) < size+63 {
@@ -120,6 +127,15 @@ func (t *Tiles) Set(i int, x []float32) bool {
 // TileNumbers is how many float32 numbers ExpandTiles needs for k elements of 32 rows.
 func TileNumbers(k int) int { return 8 * k }
 
+// PanelNumbers is how many float32 numbers a panel of codes has for rows like those of t: tiles, or
+// packed words.
+func (t *Tiles) PanelNumbers() int {
+	if t.packed {
+		return t.k / 8 * tileRows
+	}
+	return TileNumbers(t.k)
+}
+
 // TileSpace is how many float32 numbers Multiply needs as space for that many panels.
 func TileSpace(panels int) int { return sumNumbers + tileRows*tileRows*panels }
 
@@ -137,11 +153,12 @@ func Aligned(s []float32) []float32 {
 	return s[-int(uintptr(unsafe.Pointer(unsafe.SliceData(s))))&63/4:]
 }
 
-// TilePanels are panels of 32 rows of a matrix: tiles of TileNumbers for each, and
-// for each scales and biases with a row of 32 for each group.
+// TilePanels are panels of 32 rows of a matrix, of PanelNumbers each: the tiles of its codes or, for rows
+// of x that are prepared for packed codes, its words of codes of 4 bits, transposed. Each panel has scales
+// and biases with a row of 32 for each group.
 type TilePanels struct {
 	Count                 int
-	Tiles, Scales, Biases []float32
+	Codes, Scales, Biases []float32
 	// Next is what will be read after the products, and is asked for meanwhile where
 	// ReadsAhead.
 	Next []byte

@@ -40,27 +40,36 @@ var codeShifts = func() (shifts [128]byte) {
 	return shifts
 }()
 
+// splitOrders are the places of the elements of a vector of x: in their order, and with the even ones of
+// every eight first.
+var splitOrders = [2][16]uint32{
+	{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+	{0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15},
+}
+
 // split makes the limbs of a row, and returns the largest of the bits of its absolute
 // values.
 func (t *Tiles) split(limbs, factors int, x []float32) (largest uint32) {
 	groups := t.k / t.groupSize
 	to, powers := t.limbs[limbs:], t.factors[factors:]
 	_, _, _ = to[(3*t.k/t.step-1)*2*t.tileBytes()+t.step-1], powers[2*tileRows*groups-tileRows], x[t.k-1]
-	tileSplit(&to[0], &x[0], &powers[0], groups, t.groupSize/t.step, t.step/16, 2*t.tileBytes(), &largest)
+	tileSplit(&to[0], &x[0], &powers[0], groups, t.groupSize/t.step, t.step/16, 2*t.tileBytes(), &largest, &splitOrders[toInt(t.packed)])
 	return largest
 }
 
 func expandTiles(dst []byte, codes []float32, steps, words, bits int) {
 	_, _ = dst[1024*words/bits*steps-1], codes[32*words*steps-1]
-	switch {
-	case bits == 4 && active >= VBMI:
+	if bits == 4 {
 		tileExpand4VBMI(&dst[0], &codes[0], steps, words, &codeShifts[0])
-		return
-	case bits == 4:
-		tileExpand4AVX512(&dst[0], &codes[0], steps, words)
 		return
 	}
 	tileExpand8(&dst[0], &codes[0], steps, words)
+}
+
+// vnniProducts are the products with tiles and with packed codes, for groups of 32, 64 and 128.
+var vnniProducts = [2][3]func(c *float32, x, b *byte, scales, biases, factors *float32, groups, panels, stride, apart, quarters int, next *byte, advance int){
+	{tileProductVNNI32, tileProductVNNI64, tileProductVNNI128},
+	{tileProductPacked32, tileProductPacked64, tileProductPacked128},
 }
 
 // product adds the products of rows up to 32 from first on to c, of 32 columns for each
@@ -69,21 +78,15 @@ func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []flo
 	groups := t.k / t.groupSize
 	limbs, factors := t.place(first)
 	_, _, _ = c[tileRows*tileRows*w.Count-1], t.limbs[limbs+t.blockBytes()-1], t.factors[factors+t.blockFactors()-1]
-	_, _, _, _ = w.Tiles[TileNumbers(t.k)*w.Count-1], w.Scales[32*groups*w.Count-1], w.Biases[32*groups*w.Count-1], space[sumNumbers-1]
-	b := (*byte)(unsafe.Pointer(&w.Tiles[0]))
+	_, _, _, _ = w.Codes[t.PanelNumbers()*w.Count-1], w.Scales[32*groups*w.Count-1], w.Biases[32*groups*w.Count-1], space[sumNumbers-1]
+	b := (*byte)(unsafe.Pointer(&w.Codes[0]))
 	if active != AMX {
-		kernel := tileProductVNNI128
-		switch t.groupSize {
-		case 32:
-			kernel = tileProductVNNI32
-		case 64:
-			kernel = tileProductVNNI64
-		}
+		kernel := vnniProducts[toInt(t.packed)][t.groupSize/64]
 		ahead, advance, quarters := b, 0, (rows+3)/4
 		if len(next) > 0 {
 			ahead, advance = &next[0], min((len(next)*16-1)/(t.k*w.Count*quarters)+1, 128)
 		}
-		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*TileNumbers(t.k), 128*groups, quarters, ahead, advance)
+		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*t.PanelNumbers(), 128*groups, quarters, ahead, advance)
 		return
 	}
 	products := &amxProducts[multipliedRows(rows)/16] // 0, 1, 2: 8, 16, 32 rows

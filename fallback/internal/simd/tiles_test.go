@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -29,7 +28,7 @@ func forTileLevels(t *testing.T, test func(t *testing.T)) {
 func testTiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
 	var x Tiles
-	x.Reset(96, 640, 128)
+	x.Reset(96, 640, 128, false)
 	for i := range x.limbs { // so that rows that do not exist must be cleared
 		x.limbs[i] = 1
 	}
@@ -40,7 +39,8 @@ func testTiles(t *testing.T) {
 		bits, size := []int{4, 8}[rng.IntN(2)], 32<<rng.IntN(3)
 		groups := 1 + rng.IntN(5)
 		k := groups * size
-		x.Reset(rows, k, size)
+		packed := bits == 4 && PacksTiles()
+		x.Reset(rows, k, size, packed)
 		requireCleared(t, &x)
 		numbers := make([]float32, rows*k)
 		for i := range numbers {
@@ -68,10 +68,14 @@ func testTiles(t *testing.T) {
 		const ldc = 65
 		columns := 33 + rng.IntN(32)
 		c := make([]float32, rows*ldc)
-		tiles := Aligned(make([]float32, 2*TileNumbers(k)+15))
-		ExpandTiles(tiles, words, k, bits, size)
-		ExpandTiles(tiles[TileNumbers(k):], words, k, bits, size)
-		panels := TilePanels{2, tiles, append(scales, scales...), append(biases, biases...), make([]byte, 5000)}
+		codes := Aligned(make([]float32, 2*x.PanelNumbers()+15))
+		if packed {
+			copy(codes[copy(codes, words):], words)
+		} else {
+			ExpandTiles(codes, words, k, bits, size)
+			ExpandTiles(codes[TileNumbers(k):], words, k, bits, size)
+		}
+		panels := TilePanels{2, codes, append(scales, scales...), append(biases, biases...), make([]byte, 5000)}
 		space := Aligned(make([]float32, TileSpace(2)+15))
 		x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
 		if rows > 32 {
@@ -85,7 +89,7 @@ func testTiles(t *testing.T) {
 			}
 		}
 		same := make([]float32, rows*ldc)
-		multiplyTiles(same, ldc, &x, tiles, scales, biases)
+		multiplyTiles(same, ldc, &x, w.Data, w.Stride, scales, biases)
 		for i := range rows {
 			for j := range 32 {
 				require.Equal(t, same[i*ldc+j], c[i*ldc+j], "%d bits, groups of %d, row %d, %d", bits, size, i, j)
@@ -99,7 +103,7 @@ func testTiles(t *testing.T) {
 			}
 		}
 	}
-	x.Reset(1, 32, 32)
+	x.Reset(1, 32, 32, false)
 	row := make([]float32, 32)
 	row[3] = float32(math.Inf(1))
 	require.False(t, x.Set(0, row))
@@ -121,8 +125,7 @@ func requireCleared(t *testing.T, x *Tiles) {
 }
 
 // multiplyTiles does what the kernels do, in their order.
-func multiplyTiles(c []float32, ldc int, x *Tiles, numbers, scales, biases []float32) {
-	tiles := unsafe.Slice((*byte)(unsafe.Pointer(&numbers[0])), 32*x.k)
+func multiplyTiles(c []float32, ldc int, x *Tiles, codes []byte, stride int, scales, biases []float32) {
 	groups := x.k / x.groupSize
 	for i := range x.rows {
 		limbs, factors := x.place(i)
@@ -132,7 +135,10 @@ func multiplyTiles(c []float32, ldc int, x *Tiles, numbers, scales, biases []flo
 				var sums [3]int32
 				for l := g * x.groupSize; l < (g+1)*x.groupSize; l++ {
 					step, at := l/x.step, l%x.step
-					code := tiles[(step*2+j/16)*x.tileBytes()+at/4*64+j%16*4+at%4]
+					code := codes[j*stride+l]
+					if x.packed { // the even ones of eight first
+						at = at/8*8 + at%2*4 + at%8/2
+					}
 					for limb := range sums {
 						sums[limb] += int32(code) * int32(int8(x.limbs[limbs+(step*3+limb)*2*x.tileBytes()+at]))
 					}
@@ -162,17 +168,17 @@ func benchmarkTiles(b *testing.B) {
 	const rows, k, size = 256, 1024, 128
 	rng := rand.New(rand.NewPCG(13, 13))
 	var x Tiles
-	x.Reset(rows, k, size)
+	x.Reset(rows, k, size, false)
 	for i := range rows {
 		x.Set(i, randomNumbers(rng, k))
 	}
 	const panels, width = 4, 4 * 32
-	words, factors, c := randomNumbers(rng, 32*k/8), randomNumbers(rng, width*k/size), make([]float32, rows*width)
+	words, factors, c := randomNumbers(rng, 32*k/4), randomNumbers(rng, width*k/size), make([]float32, rows*width)
 	tiles, space := Aligned(make([]float32, panels*TileNumbers(k)+15)), Aligned(make([]float32, TileSpace(panels)+15))
 	fastest(b, rows*width*k, func() {
 		for i := range panels {
-			ExpandTiles(tiles[i*TileNumbers(k):], words, k, 4, size)
+			ExpandTiles(tiles[i*TileNumbers(k):], words, k, 8, size)
 		}
-		x.Multiply(c, width, 0, rows, width, &TilePanels{Count: panels, Tiles: tiles, Scales: factors, Biases: factors}, space)
+		x.Multiply(c, width, 0, rows, width, &TilePanels{Count: panels, Codes: tiles, Scales: factors, Biases: factors}, space)
 	})
 }
