@@ -82,7 +82,7 @@ const (
 	floatForm rowForm = iota // as floats, with dequantized panels
 	dotForm                  // few rows, as floats, with dequantized rows
 	limbForm                 // few rows, as whole numbers, with the codes themselves
-	groupForm                // few rows with the codes, to the same results as tiles
+	groupForm                // few rows with the codes; where there are tiles, to the same results
 	tileForm                 // as whole numbers, with tiles of codes
 )
 
@@ -98,6 +98,8 @@ func (a *packed) form(rows int) rowForm {
 		return groupForm
 	case a.tiled():
 		return tileForm
+	case a.halvesGroups() && rows <= maxFewRows:
+		return groupForm
 	case rows > maxFewRows:
 		return floatForm
 	case a.integers():
@@ -127,7 +129,7 @@ func (a *packed) keepsFloats() bool { return a.Mode == opdef.ModeMXFP4 }
 
 // order returns the order in which rows of x match the codes.
 func (a *packed) order() simd.Order {
-	if a.Mode == opdef.ModeAffine && a.Bits == 4 || a.Mode == opdef.ModeMXFP4 && a.tiled() && a.cols%simd.Halves.Elements() == 0 {
+	if a.Mode == opdef.ModeAffine && a.Bits == 4 || a.Mode == opdef.ModeMXFP4 && a.tiled() && a.cols%simd.Halves.Elements() == 0 || a.halvesGroups() {
 		return simd.Halves
 	}
 	return simd.Natural
@@ -145,7 +147,7 @@ var e2m1Codes = func() (table simd.Table) {
 
 // Reset prepares p for that many rows of x.
 func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
-	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), m.GroupSize, m.form(rows)
+	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), max(m.GroupSize, 2*minGroup), m.form(rows)
 	p.endless, p.endlessX = p.endless[:0], p.endlessX[:0]
 	switch p.form {
 	case limbForm:
@@ -167,6 +169,14 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 // tiled reports whether tiles can multiply the codes: whole numbers in groups of at least 32.
 func (a *packed) tiled() bool {
 	return (a.Mode == opdef.ModeAffine || a.Mode == opdef.ModeMXFP4) && simd.HasTiles() && a.cols > 0
+}
+
+// minGroup is the smallest group. Rows of x have groups of two of these.
+const minGroup = 16
+
+// halvesGroups reports whether few rows of x are multiplied with codes in groups of 16, half of theirs.
+func (a *packed) halvesGroups() bool {
+	return a.Mode == opdef.ModeNVFP4 && simd.HasTiles() && a.cols > 0 && a.cols%(2*minGroup) == 0
 }
 
 // packsTiles reports whether the matrix is multiplied as panels of its words.

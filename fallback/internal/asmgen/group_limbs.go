@@ -17,6 +17,7 @@ func groupsFamily() {
 			(&groupDots{halves: true, parts: 2, groups: groups, xs: xs}).emit("Halves")
 		}
 		(&groupDots{halves: true, table: true, parts: 2, groups: 4, xs: xs}).emit("Table")
+		(&groupDots16{groupDots: groupDots{halves: true, table: true, parts: 2, xs: xs}}).emit()
 		(&groupDots{parts: 1, groups: 2, xs: xs}).emit("Natural")
 		(&groupDots{parts: 1, groups: 1, xs: xs}).emit("Natural")
 		(&groupDots{parts: 2, groups: 1, xs: xs}).emit("Natural")

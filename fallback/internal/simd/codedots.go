@@ -16,9 +16,10 @@ type Codes struct {
 	// Scales and Biases hold a number per group, rows Groups apart.
 	Scales, Biases []float32
 	Groups         int
-	GroupSize      int // 16, 32, 64 or 128; 16 in the natural order only
+	GroupSize      int // 16, 32, 64 or 128; 16 in the natural order, or with a table
 	// Table, if not nil, has the numbers of codes in the order Halves.
-	// GroupDots takes it for groups of 32, and CodeDots does not.
+	// GroupDots takes it for groups of 32, and for groups of 16 if its numbers are 12 too large and
+	// the biases make up for that: it then takes no biases. CodeDots takes none.
 	Table *Table
 	// Packed, if not 0, is the number of bits of codes that are packed, in the order Natural.
 	// GroupDots takes them for one row of x where TakesPacked, and CodeDots does not.

@@ -59,6 +59,11 @@ func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, strid
 //go:noescape
 func groupDotsTable32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
+// groupDotsTable16x1VNNI512 is groupDotsTable32 for groups of 16, halves of those of x, without biases. Results are sums by halves of groups, and by quarters of blocks: (0+2)+(1+3).
+//
+//go:noescape
+func groupDotsTable16x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
 // groupDotsNatural32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
@@ -93,6 +98,11 @@ func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, strid
 //
 //go:noescape
 func groupDotsTable32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
+// groupDotsTable16x2VNNI512 is groupDotsTable32 for groups of 16, halves of those of x, without biases. Results are sums by halves of groups, and by quarters of blocks: (0+2)+(1+3).
+//
+//go:noescape
+func groupDotsTable16x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
 // groupDotsNatural32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //

@@ -2751,6 +2751,224 @@ groups:
 	VZEROUPPER
 	RET
 
+// func groupDotsTable16x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
+TEXT ·groupDotsTable16x1VNNI512(SB), NOSPLIT, $192-120
+	MOVQ            stride+24(FP), AX
+	MOVQ            groups+48(FP), CX
+	SHLQ            $0x02, CX
+	LEAQ            (CX)(CX*2), DX
+	LEAQ            (AX)(AX*2), R8
+	MOVL            $0x0f0f0f0f, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z2
+	MOVL            $0x0c0c0c0c, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z3
+	MOVL            $0x47800000, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z4
+	VPXORD          Z5, Z5, Z5
+	MOVQ            control+104(FP), BX
+	VBROADCASTI32X4 (BX), Z6
+	VMOVDQU64       pairsOfTwoRows<>+0(SB), Z7
+	VMOVDQU32       powersOfGroups<>+0(SB), Z8
+
+rows:
+	MOVQ      scales+32(FP), BX
+	MOVQ      blocks+88(FP), R11
+	MOVQ      codes+16(FP), SI
+	MOVQ      SI, DI
+	MOVQ      x+56(FP), R9
+	MOVQ      powers+72(FP), R10
+	VMOVDQA32 Z5, Z0
+	VMOVDQA32 Z5, Z1
+
+block:
+	PREFETCHT0    8192(DI)
+	PREFETCHT0    8256(DI)
+	PREFETCHT0    8320(DI)
+	PREFETCHT0    8384(DI)
+	ADDQ          $0x00000100, DI
+	VMOVDQU32     (R9), Z9
+	VMOVDQU32     192(R9), Z10
+	VMOVDQU32     64(R9), Z11
+	VMOVDQU32     256(R9), Z12
+	VMOVDQU32     128(R9), Z13
+	VMOVDQU32     320(R9), Z14
+	VMOVDQA32     Z5, Z15
+	VPDPBUSD      Z9, Z3, Z15
+	VPDPBUSD      Z10, Z3, Z15
+	VPSUBD        Z15, Z5, Z15
+	VMOVDQU32     Z15, (SP)
+	VMOVDQA32     Z5, Z15
+	VPDPBUSD      Z11, Z3, Z15
+	VPDPBUSD      Z12, Z3, Z15
+	VPSUBD        Z15, Z5, Z15
+	VMOVDQU32     Z15, 64(SP)
+	VMOVDQA32     Z5, Z15
+	VPDPBUSD      Z13, Z3, Z15
+	VPDPBUSD      Z14, Z3, Z15
+	VPSUBD        Z15, Z5, Z15
+	VMOVDQU32     Z15, 128(SP)
+	VMOVDQU32     (SI), Z15
+	VPSRLW        $0x04, Z15, Z20
+	VPANDD        Z2, Z15, Z15
+	VPANDD        Z2, Z20, Z20
+	VPSHUFB       Z15, Z6, Z15
+	VPSHUFB       Z20, Z6, Z20
+	VMOVDQU32     (SP), Z21
+	VPDPBUSD      Z9, Z15, Z21
+	VPDPBUSD      Z10, Z20, Z21
+	VMOVDQU32     64(SP), Z22
+	VPDPBUSD      Z11, Z15, Z22
+	VPDPBUSD      Z12, Z20, Z22
+	VMOVDQU32     128(SP), Z23
+	VPDPBUSD      Z13, Z15, Z23
+	VPDPBUSD      Z14, Z20, Z23
+	VPSLLD        $0x08, Z22, Z22
+	VPADDD        Z22, Z23, Z23
+	VMOVDQU32     (SI)(AX*1), Z15
+	VPSRLW        $0x04, Z15, Z20
+	VPANDD        Z2, Z15, Z15
+	VPANDD        Z2, Z20, Z20
+	VPSHUFB       Z15, Z6, Z15
+	VPSHUFB       Z20, Z6, Z20
+	VMOVDQU32     (SP), Z22
+	VPDPBUSD      Z9, Z15, Z22
+	VPDPBUSD      Z10, Z20, Z22
+	VMOVDQU32     64(SP), Z24
+	VPDPBUSD      Z11, Z15, Z24
+	VPDPBUSD      Z12, Z20, Z24
+	VMOVDQU32     128(SP), Z25
+	VPDPBUSD      Z13, Z15, Z25
+	VPDPBUSD      Z14, Z20, Z25
+	VPSLLD        $0x08, Z24, Z24
+	VPADDD        Z24, Z25, Z25
+	VSHUFPS       $0x88, Z22, Z21, Z15
+	VSHUFPS       $0xdd, Z22, Z21, Z21
+	VPADDD        Z21, Z15, Z15
+	VSHUFPS       $0x88, Z25, Z23, Z20
+	VSHUFPS       $0xdd, Z25, Z23, Z23
+	VPADDD        Z23, Z20, Z20
+	VCVTDQ2PS     Z15, Z15
+	VCVTDQ2PS     Z20, Z20
+	VFMADD231PS   Z4, Z15, Z20
+	VMOVUPS       (BX), Y16
+	VINSERTF64X4  $0x01, (BX)(CX*1), Z16, Z16
+	VPERMPD       Z16, Z7, Z16
+	VMOVUPS       (R10), Y17
+	VPERMPS       Z17, Z8, Z17
+	VMULPS        Z16, Z17, Z17
+	VFMADD231PS   Z20, Z17, Z0
+	VMOVDQU32     (SI)(AX*2), Z15
+	VPSRLW        $0x04, Z15, Z20
+	VPANDD        Z2, Z15, Z15
+	VPANDD        Z2, Z20, Z20
+	VPSHUFB       Z15, Z6, Z15
+	VPSHUFB       Z20, Z6, Z20
+	VMOVDQU32     (SP), Z21
+	VPDPBUSD      Z9, Z15, Z21
+	VPDPBUSD      Z10, Z20, Z21
+	VMOVDQU32     64(SP), Z22
+	VPDPBUSD      Z11, Z15, Z22
+	VPDPBUSD      Z12, Z20, Z22
+	VMOVDQU32     128(SP), Z23
+	VPDPBUSD      Z13, Z15, Z23
+	VPDPBUSD      Z14, Z20, Z23
+	VPSLLD        $0x08, Z22, Z22
+	VPADDD        Z22, Z23, Z23
+	VMOVDQU32     (SI)(R8*1), Z15
+	VPSRLW        $0x04, Z15, Z20
+	VPANDD        Z2, Z15, Z15
+	VPANDD        Z2, Z20, Z20
+	VPSHUFB       Z15, Z6, Z15
+	VPSHUFB       Z20, Z6, Z20
+	VMOVDQU32     (SP), Z22
+	VPDPBUSD      Z9, Z15, Z22
+	VPDPBUSD      Z10, Z20, Z22
+	VMOVDQU32     64(SP), Z9
+	VPDPBUSD      Z11, Z15, Z9
+	VPDPBUSD      Z12, Z20, Z9
+	VMOVDQU32     128(SP), Z10
+	VPDPBUSD      Z13, Z15, Z10
+	VPDPBUSD      Z14, Z20, Z10
+	VPSLLD        $0x08, Z9, Z9
+	VPADDD        Z9, Z10, Z10
+	VSHUFPS       $0x88, Z22, Z21, Z9
+	VSHUFPS       $0xdd, Z22, Z21, Z21
+	VPADDD        Z21, Z9, Z9
+	VSHUFPS       $0x88, Z10, Z23, Z11
+	VSHUFPS       $0xdd, Z10, Z23, Z23
+	VPADDD        Z23, Z11, Z11
+	VCVTDQ2PS     Z9, Z9
+	VCVTDQ2PS     Z11, Z11
+	VFMADD231PS   Z4, Z9, Z11
+	VMOVUPS       (BX)(CX*2), Y18
+	VINSERTF64X4  $0x01, (BX)(DX*1), Z18, Z18
+	VPERMPD       Z18, Z7, Z18
+	VMOVUPS       (R10), Y19
+	VPERMPS       Z19, Z8, Z19
+	VMULPS        Z18, Z19, Z19
+	VFMADD231PS   Z11, Z19, Z1
+	ADDQ          $0x00000040, SI
+	ADDQ          $0x00000180, R9
+	ADDQ          $0x20, R10
+	ADDQ          $0x20, BX
+	DECQ          R11
+	JNZ           block
+	VEXTRACTF64X4 $0x01, Z0, Y9
+	VADDPS        Y9, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X9
+	VADDPS        X9, X0, X0
+	VEXTRACTF64X4 $0x01, Z1, Y9
+	VADDPS        Y9, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X9
+	VADDPS        X9, X1, X1
+	VSHUFPS       $0x88, X1, X0, X9
+	VSHUFPS       $0xdd, X1, X0, X0
+	VADDPS        X9, X0, X0
+	MOVQ          out+0(FP), BX
+	VMOVUPS       X0, (BX)
+	ADDQ          $0x10, out+0(FP)
+	LEAQ          (AX)(AX*1), BX
+	ADDQ          BX, BX
+	ADDQ          BX, codes+16(FP)
+	LEAQ          (CX)(DX*1), BX
+	ADDQ          BX, scales+32(FP)
+	DECQ          fours+96(FP)
+	JNZ           rows
+	VZEROUPPER
+	RET
+
+DATA pairsOfTwoRows<>+0(SB)/8, $0x0000000000000000
+DATA pairsOfTwoRows<>+8(SB)/8, $0x0000000000000004
+DATA pairsOfTwoRows<>+16(SB)/8, $0x0000000000000001
+DATA pairsOfTwoRows<>+24(SB)/8, $0x0000000000000005
+DATA pairsOfTwoRows<>+32(SB)/8, $0x0000000000000002
+DATA pairsOfTwoRows<>+40(SB)/8, $0x0000000000000006
+DATA pairsOfTwoRows<>+48(SB)/8, $0x0000000000000003
+DATA pairsOfTwoRows<>+56(SB)/8, $0x0000000000000007
+GLOBL pairsOfTwoRows<>(SB), RODATA|NOPTR, $64
+
+DATA powersOfGroups<>+0(SB)/4, $0x00000000
+DATA powersOfGroups<>+4(SB)/4, $0x00000000
+DATA powersOfGroups<>+8(SB)/4, $0x00000000
+DATA powersOfGroups<>+12(SB)/4, $0x00000000
+DATA powersOfGroups<>+16(SB)/4, $0x00000002
+DATA powersOfGroups<>+20(SB)/4, $0x00000002
+DATA powersOfGroups<>+24(SB)/4, $0x00000002
+DATA powersOfGroups<>+28(SB)/4, $0x00000002
+DATA powersOfGroups<>+32(SB)/4, $0x00000004
+DATA powersOfGroups<>+36(SB)/4, $0x00000004
+DATA powersOfGroups<>+40(SB)/4, $0x00000004
+DATA powersOfGroups<>+44(SB)/4, $0x00000004
+DATA powersOfGroups<>+48(SB)/4, $0x00000006
+DATA powersOfGroups<>+52(SB)/4, $0x00000006
+DATA powersOfGroups<>+56(SB)/4, $0x00000006
+DATA powersOfGroups<>+60(SB)/4, $0x00000006
+GLOBL powersOfGroups<>(SB), RODATA|NOPTR, $64
+
 // func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
 TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-120
@@ -5425,6 +5643,295 @@ groups:
 	ADDQ             BX, biases+40(FP)
 	DECQ             fours+96(FP)
 	JNZ              rows
+	VZEROUPPER
+	RET
+
+// func groupDotsTable16x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
+TEXT ·groupDotsTable16x2VNNI512(SB), NOSPLIT, $384-120
+	MOVQ            stride+24(FP), AX
+	MOVQ            groups+48(FP), CX
+	SHLQ            $0x02, CX
+	LEAQ            (CX)(CX*2), DX
+	LEAQ            (AX)(AX*2), R8
+	MOVL            $0x0f0f0f0f, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z4
+	MOVL            $0x0c0c0c0c, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z5
+	MOVL            $0x47800000, BX
+	VMOVD           BX, X0
+	VPBROADCASTD    X0, Z6
+	VPXORD          Z7, Z7, Z7
+	MOVQ            control+104(FP), BX
+	VBROADCASTI32X4 (BX), Z8
+	VMOVDQU64       pairsOfTwoRows<>+0(SB), Z9
+	VMOVDQU32       powersOfGroups<>+0(SB), Z10
+
+rows:
+	MOVQ      scales+32(FP), BX
+	MOVQ      blocks+88(FP), R13
+	MOVQ      codes+16(FP), SI
+	MOVQ      SI, DI
+	MOVQ      x+56(FP), R9
+	MOVQ      powers+72(FP), R10
+	VMOVDQA32 Z7, Z0
+	VMOVDQA32 Z7, Z1
+	MOVQ      x2+64(FP), R11
+	MOVQ      powers2+80(FP), R12
+	VMOVDQA32 Z7, Z2
+	VMOVDQA32 Z7, Z3
+
+block:
+	PREFETCHT0    8192(DI)
+	PREFETCHT0    8256(DI)
+	PREFETCHT0    8320(DI)
+	PREFETCHT0    8384(DI)
+	ADDQ          $0x00000100, DI
+	VMOVDQA32     Z7, Z11
+	VPDPBUSD      (R9), Z5, Z11
+	VPDPBUSD      192(R9), Z5, Z11
+	VPSUBD        Z11, Z7, Z11
+	VMOVDQU32     Z11, (SP)
+	VMOVDQA32     Z7, Z11
+	VPDPBUSD      64(R9), Z5, Z11
+	VPDPBUSD      256(R9), Z5, Z11
+	VPSUBD        Z11, Z7, Z11
+	VMOVDQU32     Z11, 64(SP)
+	VMOVDQA32     Z7, Z11
+	VPDPBUSD      128(R9), Z5, Z11
+	VPDPBUSD      320(R9), Z5, Z11
+	VPSUBD        Z11, Z7, Z11
+	VMOVDQU32     Z11, 128(SP)
+	VMOVDQA32     Z7, Z11
+	VPDPBUSD      (R11), Z5, Z11
+	VPDPBUSD      192(R11), Z5, Z11
+	VPSUBD        Z11, Z7, Z11
+	VMOVDQU32     Z11, 192(SP)
+	VMOVDQA32     Z7, Z11
+	VPDPBUSD      64(R11), Z5, Z11
+	VPDPBUSD      256(R11), Z5, Z11
+	VPSUBD        Z11, Z7, Z11
+	VMOVDQU32     Z11, 256(SP)
+	VMOVDQA32     Z7, Z11
+	VPDPBUSD      128(R11), Z5, Z11
+	VPDPBUSD      320(R11), Z5, Z11
+	VPSUBD        Z11, Z7, Z11
+	VMOVDQU32     Z11, 320(SP)
+	VMOVDQU32     (SI), Z11
+	VPSRLW        $0x04, Z11, Z18
+	VPANDD        Z4, Z11, Z11
+	VPANDD        Z4, Z18, Z18
+	VPSHUFB       Z11, Z8, Z11
+	VPSHUFB       Z18, Z8, Z18
+	VMOVDQU32     (SP), Z19
+	VPDPBUSD      (R9), Z11, Z19
+	VPDPBUSD      192(R9), Z18, Z19
+	VMOVDQU32     64(SP), Z20
+	VPDPBUSD      64(R9), Z11, Z20
+	VPDPBUSD      256(R9), Z18, Z20
+	VMOVDQU32     128(SP), Z21
+	VPDPBUSD      128(R9), Z11, Z21
+	VPDPBUSD      320(R9), Z18, Z21
+	VPSLLD        $0x08, Z20, Z20
+	VPADDD        Z20, Z21, Z21
+	VMOVDQU32     192(SP), Z20
+	VPDPBUSD      (R11), Z11, Z20
+	VPDPBUSD      192(R11), Z18, Z20
+	VMOVDQU32     256(SP), Z22
+	VPDPBUSD      64(R11), Z11, Z22
+	VPDPBUSD      256(R11), Z18, Z22
+	VMOVDQU32     320(SP), Z23
+	VPDPBUSD      128(R11), Z11, Z23
+	VPDPBUSD      320(R11), Z18, Z23
+	VPSLLD        $0x08, Z22, Z22
+	VPADDD        Z22, Z23, Z23
+	VMOVDQU32     (SI)(AX*1), Z11
+	VPSRLW        $0x04, Z11, Z18
+	VPANDD        Z4, Z11, Z11
+	VPANDD        Z4, Z18, Z18
+	VPSHUFB       Z11, Z8, Z11
+	VPSHUFB       Z18, Z8, Z18
+	VMOVDQU32     (SP), Z22
+	VPDPBUSD      (R9), Z11, Z22
+	VPDPBUSD      192(R9), Z18, Z22
+	VMOVDQU32     64(SP), Z24
+	VPDPBUSD      64(R9), Z11, Z24
+	VPDPBUSD      256(R9), Z18, Z24
+	VMOVDQU32     128(SP), Z25
+	VPDPBUSD      128(R9), Z11, Z25
+	VPDPBUSD      320(R9), Z18, Z25
+	VPSLLD        $0x08, Z24, Z24
+	VPADDD        Z24, Z25, Z25
+	VMOVDQU32     192(SP), Z24
+	VPDPBUSD      (R11), Z11, Z24
+	VPDPBUSD      192(R11), Z18, Z24
+	VMOVDQU32     256(SP), Z26
+	VPDPBUSD      64(R11), Z11, Z26
+	VPDPBUSD      256(R11), Z18, Z26
+	VMOVDQU32     320(SP), Z27
+	VPDPBUSD      128(R11), Z11, Z27
+	VPDPBUSD      320(R11), Z18, Z27
+	VPSLLD        $0x08, Z26, Z26
+	VPADDD        Z26, Z27, Z27
+	VSHUFPS       $0x88, Z22, Z19, Z11
+	VSHUFPS       $0xdd, Z22, Z19, Z19
+	VPADDD        Z19, Z11, Z11
+	VSHUFPS       $0x88, Z25, Z21, Z18
+	VSHUFPS       $0xdd, Z25, Z21, Z21
+	VPADDD        Z21, Z18, Z18
+	VCVTDQ2PS     Z11, Z11
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z6, Z11, Z18
+	VSHUFPS       $0x88, Z24, Z20, Z11
+	VSHUFPS       $0xdd, Z24, Z20, Z20
+	VPADDD        Z20, Z11, Z11
+	VSHUFPS       $0x88, Z27, Z23, Z19
+	VSHUFPS       $0xdd, Z27, Z23, Z23
+	VPADDD        Z23, Z19, Z19
+	VCVTDQ2PS     Z11, Z11
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z6, Z11, Z19
+	VMOVUPS       (BX), Y12
+	VINSERTF64X4  $0x01, (BX)(CX*1), Z12, Z12
+	VPERMPD       Z12, Z9, Z12
+	VMOVUPS       (R10), Y13
+	VPERMPS       Z13, Z10, Z13
+	VMULPS        Z12, Z13, Z13
+	VFMADD231PS   Z18, Z13, Z0
+	VMOVUPS       (R12), Y14
+	VPERMPS       Z14, Z10, Z14
+	VMULPS        Z12, Z14, Z14
+	VFMADD231PS   Z19, Z14, Z2
+	VMOVDQU32     (SI)(AX*2), Z11
+	VPSRLW        $0x04, Z11, Z18
+	VPANDD        Z4, Z11, Z11
+	VPANDD        Z4, Z18, Z18
+	VPSHUFB       Z11, Z8, Z11
+	VPSHUFB       Z18, Z8, Z18
+	VMOVDQU32     (SP), Z19
+	VPDPBUSD      (R9), Z11, Z19
+	VPDPBUSD      192(R9), Z18, Z19
+	VMOVDQU32     64(SP), Z20
+	VPDPBUSD      64(R9), Z11, Z20
+	VPDPBUSD      256(R9), Z18, Z20
+	VMOVDQU32     128(SP), Z21
+	VPDPBUSD      128(R9), Z11, Z21
+	VPDPBUSD      320(R9), Z18, Z21
+	VPSLLD        $0x08, Z20, Z20
+	VPADDD        Z20, Z21, Z21
+	VMOVDQU32     192(SP), Z20
+	VPDPBUSD      (R11), Z11, Z20
+	VPDPBUSD      192(R11), Z18, Z20
+	VMOVDQU32     256(SP), Z22
+	VPDPBUSD      64(R11), Z11, Z22
+	VPDPBUSD      256(R11), Z18, Z22
+	VMOVDQU32     320(SP), Z23
+	VPDPBUSD      128(R11), Z11, Z23
+	VPDPBUSD      320(R11), Z18, Z23
+	VPSLLD        $0x08, Z22, Z22
+	VPADDD        Z22, Z23, Z23
+	VMOVDQU32     (SI)(R8*1), Z11
+	VPSRLW        $0x04, Z11, Z18
+	VPANDD        Z4, Z11, Z11
+	VPANDD        Z4, Z18, Z18
+	VPSHUFB       Z11, Z8, Z11
+	VPSHUFB       Z18, Z8, Z18
+	VMOVDQU32     (SP), Z22
+	VPDPBUSD      (R9), Z11, Z22
+	VPDPBUSD      192(R9), Z18, Z22
+	VMOVDQU32     64(SP), Z24
+	VPDPBUSD      64(R9), Z11, Z24
+	VPDPBUSD      256(R9), Z18, Z24
+	VMOVDQU32     128(SP), Z25
+	VPDPBUSD      128(R9), Z11, Z25
+	VPDPBUSD      320(R9), Z18, Z25
+	VPSLLD        $0x08, Z24, Z24
+	VPADDD        Z24, Z25, Z25
+	VMOVDQU32     192(SP), Z24
+	VPDPBUSD      (R11), Z11, Z24
+	VPDPBUSD      192(R11), Z18, Z24
+	VMOVDQU32     256(SP), Z26
+	VPDPBUSD      64(R11), Z11, Z26
+	VPDPBUSD      256(R11), Z18, Z26
+	VMOVDQU32     320(SP), Z27
+	VPDPBUSD      128(R11), Z11, Z27
+	VPDPBUSD      320(R11), Z18, Z27
+	VPSLLD        $0x08, Z26, Z26
+	VPADDD        Z26, Z27, Z27
+	VSHUFPS       $0x88, Z22, Z19, Z11
+	VSHUFPS       $0xdd, Z22, Z19, Z19
+	VPADDD        Z19, Z11, Z11
+	VSHUFPS       $0x88, Z25, Z21, Z18
+	VSHUFPS       $0xdd, Z25, Z21, Z21
+	VPADDD        Z21, Z18, Z18
+	VCVTDQ2PS     Z11, Z11
+	VCVTDQ2PS     Z18, Z18
+	VFMADD231PS   Z6, Z11, Z18
+	VSHUFPS       $0x88, Z24, Z20, Z11
+	VSHUFPS       $0xdd, Z24, Z20, Z20
+	VPADDD        Z20, Z11, Z11
+	VSHUFPS       $0x88, Z27, Z23, Z19
+	VSHUFPS       $0xdd, Z27, Z23, Z23
+	VPADDD        Z23, Z19, Z19
+	VCVTDQ2PS     Z11, Z11
+	VCVTDQ2PS     Z19, Z19
+	VFMADD231PS   Z6, Z11, Z19
+	VMOVUPS       (BX)(CX*2), Y15
+	VINSERTF64X4  $0x01, (BX)(DX*1), Z15, Z15
+	VPERMPD       Z15, Z9, Z15
+	VMOVUPS       (R10), Y16
+	VPERMPS       Z16, Z10, Z16
+	VMULPS        Z15, Z16, Z16
+	VFMADD231PS   Z18, Z16, Z1
+	VMOVUPS       (R12), Y17
+	VPERMPS       Z17, Z10, Z17
+	VMULPS        Z15, Z17, Z17
+	VFMADD231PS   Z19, Z17, Z3
+	ADDQ          $0x00000040, SI
+	ADDQ          $0x00000180, R9
+	ADDQ          $0x20, R10
+	ADDQ          $0x00000180, R11
+	ADDQ          $0x20, R12
+	ADDQ          $0x20, BX
+	DECQ          R13
+	JNZ           block
+	VEXTRACTF64X4 $0x01, Z0, Y11
+	VADDPS        Y11, Y0, Y0
+	VEXTRACTF32X4 $0x01, Y0, X11
+	VADDPS        X11, X0, X0
+	VEXTRACTF64X4 $0x01, Z1, Y11
+	VADDPS        Y11, Y1, Y1
+	VEXTRACTF32X4 $0x01, Y1, X11
+	VADDPS        X11, X1, X1
+	VSHUFPS       $0x88, X1, X0, X11
+	VSHUFPS       $0xdd, X1, X0, X0
+	VADDPS        X11, X0, X0
+	VEXTRACTF64X4 $0x01, Z2, Y1
+	VADDPS        Y1, Y2, Y2
+	VEXTRACTF32X4 $0x01, Y2, X1
+	VADDPS        X1, X2, X2
+	VEXTRACTF64X4 $0x01, Z3, Y1
+	VADDPS        Y1, Y3, Y3
+	VEXTRACTF32X4 $0x01, Y3, X1
+	VADDPS        X1, X3, X3
+	VSHUFPS       $0x88, X3, X2, X1
+	VSHUFPS       $0xdd, X3, X2, X2
+	VADDPS        X1, X2, X2
+	MOVQ          out+0(FP), BX
+	VMOVUPS       X0, (BX)
+	ADDQ          $0x10, out+0(FP)
+	MOVQ          out2+8(FP), BX
+	VMOVUPS       X2, (BX)
+	ADDQ          $0x10, out2+8(FP)
+	LEAQ          (AX)(AX*1), BX
+	ADDQ          BX, BX
+	ADDQ          BX, codes+16(FP)
+	LEAQ          (CX)(DX*1), BX
+	ADDQ          BX, scales+32(FP)
+	DECQ          fours+96(FP)
+	JNZ           rows
 	VZEROUPPER
 	RET
 

@@ -64,7 +64,7 @@ func (l *GroupLimbs) Prepare(space []float32, x []float32, order Order, groupSiz
 }
 
 // GroupDots sets out[i·ld+j] to the product of row j of w with x[i], for j < rows. Each x has
-// w.Groups groups of w.GroupSize, and the orders are the same. Behind the scales and the biases of
+// w.Groups groups of w.GroupSize, or half as many groups of 32 if that is 16, and the orders are the same. Behind the scales and the biases of
 // the last row there must be room for GroupSlack numbers, whatever they are.
 func GroupDots(out []float32, ld int, w *Codes, x []GroupLimbs, rows int) {
 	for i := 0; i < len(x); i += 2 {

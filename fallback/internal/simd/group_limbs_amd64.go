@@ -23,6 +23,12 @@ var groupDotsForms = [2][2][3]groupDotsFunc{{
 	Halves:  {groupDotsHalves32x2VNNI512, groupDotsHalves64x2VNNI512, groupDotsHalves128x2VNNI512},
 }}
 
+// tableDotsForms has those of codes that stand for numbers of a table, in groups of 16 and of 32.
+var tableDotsForms = [2][2]groupDotsFunc{
+	{groupDotsTable16x1VNNI512, groupDotsTable32x1VNNI512},
+	{groupDotsTable16x2VNNI512, groupDotsTable32x2VNNI512},
+}
+
 // groupDotsVector multiplies four times fours rows of whole blocks with one or two rows of x.
 func groupDotsVector(out []float32, ld int, w *Codes, x []GroupLimbs, fours int) {
 	if fours == 0 {
@@ -50,10 +56,10 @@ func (c *Codes) groupKernel(xs int) (groupDotsFunc, *byte) {
 		kernels := [3]groupDotsFunc{groupDotsPacked32x1VBMI, groupDotsPacked64x1VBMI, groupDotsPacked128x1VBMI}
 		return kernels[size], &unpackControls[c.Packed].wide[0]
 	case c.Table != nil:
-		if c.Order != Halves || c.GroupSize != 32 {
-			panic("simd: a table without groups of 32 in halves")
+		if c.Order != Halves || c.GroupSize > 32 {
+			panic("simd: a table without groups of 16 or 32 in halves")
 		}
-		return [2]groupDotsFunc{groupDotsTable32x1VNNI512, groupDotsTable32x2VNNI512}[xs-1], &c.Table[0]
+		return tableDotsForms[xs-1][c.GroupSize/32], &c.Table[0]
 	}
 	return groupDotsForms[xs-1][c.Order][size], nil
 }

@@ -116,3 +116,70 @@ func (c *Codes) asBytes(row, k int) []byte {
 	}
 	return out
 }
+
+// TestGroupDots16 compares products of 4-bit floats in groups of 16 to the bit with what the kernel's
+// comment says, and so with one and two rows of x.
+func TestGroupDots16(t *testing.T) {
+	forTileLevels(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(16, 16))
+		for range 100 {
+			checkGroupDots16(t, rng)
+		}
+	})
+}
+
+func checkGroupDots16(t *testing.T, rng *rand.Rand) {
+	t.Helper()
+	const size = 16
+	rows, k := 1+rng.IntN(20), 32*(1+rng.IntN(20))
+	groups, count := k/size, 1+rng.IntN(3)
+	w := Codes{Order: Halves, Stride: k / 2, Groups: groups, GroupSize: size, Data: make([]byte, rows*k/2)}
+	w.Table = &Table{12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0}
+	for i := range w.Data {
+		w.Data[i] = byte(rng.IntN(256))
+	}
+	w.Scales, w.Biases = randomNumbers(rng, rows*groups+GroupSlack), make([]float32, rows*groups+GroupSlack)
+	x, numbers := make([]GroupLimbs, count), make([][]float32, count)
+	for i := range x {
+		numbers[i] = randomNumbers(rng, k)
+		for j := range numbers[i] {
+			numbers[i][j] *= float32(math.Exp2(float64(rng.IntN(20) - 10)))
+		}
+		require.True(t, x[i].Prepare(make([]float32, GroupLimbSpace(k, Halves, 2*size)), numbers[i], Halves, 2*size))
+	}
+	got := make([]float32, count*rows)
+	GroupDots(got, rows, &w, x, rows)
+	for i := range x {
+		for j := range rows {
+			want, exact, most := w.dot16(j, &x[i], numbers[i])
+			require.Equal(t, want, got[i*rows+j], "row %d of %d, x %d, k %d", j, rows, i, k)
+			require.InDelta(t, exact, want, 1e-6*most)
+		}
+	}
+}
+
+// dot16 returns the product of a row, in the kernel's order and in float64, and the sum of its terms' magnitudes if
+// all elements were as large as the largest of their group.
+func (c *Codes) dot16(row int, x *GroupLimbs, numbers []float32) (sum float32, exact, most float64) {
+	var lanes [4][2]float32
+	for g := range c.Groups {
+		var limbs [3]int32
+		for i := range c.GroupSize {
+			at := g*c.GroupSize + i
+			code := c.Data[row*c.Stride+at/2] >> (at % 2 * 4) & 15
+			value := int32(c.Table[code]) - 12
+			part := at/128*2 + at%2
+			for which := range limbs {
+				limbs[which] += value * int32(int8(x.limbs[3*64*part+64*which+at%128/2]))
+			}
+			term := float64(value) * float64(c.Scales[row*c.Groups+g]) * float64(numbers[at])
+			largest := max(slices.Max(numbers[at/32*32:][:32]), -slices.Min(numbers[at/32*32:][:32]))
+			exact, most = exact+term, most+math.Abs(float64(value)*float64(c.Scales[row*c.Groups+g])*float64(largest))
+		}
+		n := fma32(float32(limbs[0]), 65536, float32(limbs[1]<<8+limbs[2]))
+		lane := &lanes[g%8/2][g%2]
+		*lane = fma32(n, c.Scales[row*c.Groups+g]*x.factors[g/2*2], *lane)
+	}
+	half := func(h int) float32 { return (lanes[0][h] + lanes[2][h]) + (lanes[1][h] + lanes[3][h]) }
+	return half(0) + half(1), exact, most
+}
