@@ -11,7 +11,7 @@ import (
 
 // On the CPU backend, Upload copies wrapped memory, which is mostly a mapped file in pages of
 // 4 KiB, into huge pages. With small ones, processors spend a part of the time of a product of
-// one row with looking up addresses: docs/performance.md has the measurements.
+// one row with looking up addresses: docs/performance/cpu-kernels.md has the measurements.
 
 // cpuUploads holds a device's copies of wrapped memory. They lie one behind another in blocks, since
 // most weights are smaller than a huge page. The garbage collector frees a block once all of its

@@ -13,7 +13,7 @@ namespace kpx {
 namespace {
 
 // If dispatches that overlap read less than kShortBytes for each compute unit, on average, at most kShortTogether of
-// them run between two barriers; measured with four models on an H100 (docs/performance.md).
+// them run between two barriers; measured with four models on an H100 (docs/performance/overlap.md).
 constexpr uint64_t kShortBytes = 24 << 10;
 constexpr uint32_t kShortTogether = 3;
 
