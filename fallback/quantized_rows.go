@@ -88,13 +88,13 @@ const (
 
 // maxFewRows is the largest number of rows of x that are multiplied with single rows of a matrix.
 // For more, products of dequantized panels are faster. Tiles are faster for even fewer (see
-// simd.LeastTileRows).
+// simd.TilesPay).
 const maxFewRows = 8
 
 // form returns how that many rows of x are multiplied.
 func (a *packed) form(rows int) rowForm {
 	switch {
-	case a.tiled() && rows < simd.LeastTileRows():
+	case a.tiled() && !simd.TilesPay(rows):
 		return groupForm
 	case a.tiled():
 		return tileForm

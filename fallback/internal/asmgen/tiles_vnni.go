@@ -30,7 +30,7 @@ func (a *amx) productVNNI(size int, packed bool) {
 	if packed {
 		name, codes, bytes = "tileProductPacked", "rows of words, of 8 codes of 4 bits", size*16
 	}
-	a.begin(fmt.Sprintf("%s%d", name, size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns %s, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 128.", size, codes),
+	a.begin(fmt.Sprintf("%s%d", name, size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns %s, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.", size, codes),
 		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)", 13)
 	for i, r := range []string{"R8", "R9", "R10"} {
 		a.line("MOVQ %s, %s", []string{"x+8(FP)", "groups+48(FP)", "panels+56(FP)"}[i], r)
@@ -77,8 +77,9 @@ func (a *amx) sumsVNNI(step, steps int, packed bool) {
 		a.line("MOVQ $%d, AX", step/4/unrolled)
 		loop := fmt.Sprintf("words%d", s)
 		a.label(loop)
-		a.line("PREFETCHT1 (R14)")
-		a.line("PREFETCHT1 64(R14)")
+		for line := range 4 {
+			a.line("PREFETCHT1 %d(R14)", 64*line)
+		}
 		a.line("ADDQ R15, R14")
 		turn := 0
 		for four := range unrolled {

@@ -29,15 +29,14 @@ func HasTiles() bool { return active >= VNNI512 && active <= AMX }
 // as tiles.
 func PacksTiles() bool { return active >= VNNI512 && active < AMX }
 
-// LeastTileRows returns the number of rows of x from which tiles are faster than products
-// with the codes themselves. Making tiles of the codes takes as long as products of 3 to 4
-// rows with the codes. AMX then multiplies up to 8 rows in the same time, while VNNI takes
-// longer with every 4 rows.
-func LeastTileRows() int {
+// TilesPay reports whether tiles are faster for that many rows of x than products with the codes themselves.
+// Making panels of the codes takes as long as products of 2 to 4 rows with the codes. AMX then multiplies
+// up to 8 rows in the same time, while VNNI takes longer with every 4 rows.
+func TilesPay(rows int) bool {
 	if active == AMX {
-		return 5
+		return rows >= 5
 	}
-	return 7
+	return rows == 4 || rows >= 6
 }
 
 const (

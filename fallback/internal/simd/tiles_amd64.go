@@ -84,7 +84,7 @@ func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []flo
 		kernel := vnniProducts[toInt(t.packed)][t.groupSize/64]
 		ahead, advance, quarters := b, 0, (rows+3)/4
 		if len(next) > 0 {
-			ahead, advance = &next[0], min((len(next)*16-1)/(t.k*w.Count*quarters)+1, 128)
+			ahead, advance = &next[0], min((len(next)*16-1)/(t.k*w.Count*quarters)+1, 256)
 		}
 		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*t.PanelNumbers(), 128*groups, quarters, ahead, advance)
 		return
