@@ -82,7 +82,7 @@ const (
 	floatForm rowForm = iota // as floats, with dequantized panels
 	dotForm                  // few rows, as floats, with dequantized rows
 	limbForm                 // few rows, as whole numbers, with the codes themselves
-	groupForm                // few rows with the codes; where there are tiles, to the same results
+	groupForm                // few rows with the codes, to the same results as tiles where SameBits
 	tileForm                 // as whole numbers, with tiles of codes
 )
 
@@ -94,11 +94,9 @@ const maxFewRows = 8
 // form returns how that many rows of x are multiplied.
 func (a *packed) form(rows int) rowForm {
 	switch {
-	case a.tiled() && !simd.TilesPay(rows):
-		return groupForm
-	case a.tiled():
+	case a.tiled() && simd.TilesPay(rows):
 		return tileForm
-	case a.halvesGroups() && rows <= maxFewRows:
+	case a.tiled() && a.Mode != opdef.ModeNVFP4 || a.halvesGroups() && rows <= maxFewRows:
 		return groupForm
 	case rows > maxFewRows:
 		return floatForm
@@ -117,7 +115,7 @@ func (a *packed) withRows(rows int) bool {
 
 // SameBits reports whether the products of a row of x are the same to the bit with any
 // number of rows.
-func (m *QuantizedRows) SameBits() bool { return m.tiled() }
+func (m *QuantizedRows) SameBits() bool { return m.tiled() && m.Mode != opdef.ModeNVFP4 }
 
 // integers reports whether the codes, or bytes that represent them, can be
 // multiplied as whole numbers.
@@ -147,7 +145,7 @@ var e2m1Codes = func() (table simd.Table) {
 
 // Reset prepares p for that many rows of x.
 func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
-	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), max(m.GroupSize, 2*minGroup), m.form(rows)
+	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), m.GroupSize, m.form(rows)
 	p.endless, p.endlessX = p.endless[:0], p.endlessX[:0]
 	switch p.form {
 	case limbForm:
@@ -155,6 +153,7 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 		p.bytes = grown(p.bytes, rows*p.stride)
 		p.limbs = grown(p.limbs, rows)
 	case groupForm:
+		p.groupSize = max(p.groupSize, 2*minGroup)
 		p.stride = simd.GroupLimbSpace(p.k, p.order, p.groupSize)
 		p.space = grown(p.space, rows*p.stride)
 		p.groups = grown(p.groups, rows)
@@ -166,12 +165,12 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 	}
 }
 
-// tiled reports whether tiles can multiply the codes: whole numbers in groups of at least 32.
+// tiled reports whether tiles can multiply the codes: whole numbers in groups of at least 32 or, packed, of 16.
 func (a *packed) tiled() bool {
-	return (a.Mode == opdef.ModeAffine || a.Mode == opdef.ModeMXFP4) && simd.HasTiles() && a.cols > 0
+	return simd.HasTiles() && a.cols > 0 && (a.Mode == opdef.ModeAffine || a.Mode == opdef.ModeMXFP4 || a.packsTiles())
 }
 
-// minGroup is the smallest group. Rows of x have groups of two of these.
+// minGroup is the smallest group. For products with the codes themselves, rows of x have groups of two of these.
 const minGroup = 16
 
 // halvesGroups reports whether few rows of x are multiplied with codes in groups of 16, half of theirs.
@@ -180,9 +179,7 @@ func (a *packed) halvesGroups() bool {
 }
 
 // packsTiles reports whether the matrix is multiplied as panels of its words.
-func (a *packed) packsTiles() bool {
-	return a.Mode == opdef.ModeAffine && a.Bits == 4 && simd.PacksTiles()
-}
+func (a *packed) packsTiles() bool { return a.Bits == 4 && simd.PacksTiles() }
 
 // grown returns a slice of n elements with undefined values; it is s itself if that is large
 // enough.

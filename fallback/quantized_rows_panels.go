@@ -158,6 +158,9 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 	space := simd.Aligned(scratch.f)
 	work := cut(&space, simd.TileSpace(most))
 	w := simd.TilePanels{Codes: cut(&space, most*numbers), Scales: cut(&space, most*factors), Biases: cut(&space, most*factors)}
+	if m.packsTiles() && m.Mode != opdef.ModeAffine {
+		w.Table = &e2m1Codes
+	}
 	var large []int
 	for n0 := lo; n0 < hi; n0 += most * width {
 		end := min(n0+most*width, hi)

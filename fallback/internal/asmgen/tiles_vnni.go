@@ -2,18 +2,31 @@ package main
 
 import "fmt"
 
-// vnniFamily writes for AVX-512 VNNI what AMX does with the same tiles.
+// vnniFamily writes for AVX-512 VNNI what AMX does with the same tiles, and with codes of 4 bits as they are in
+// words.
 func vnniFamily(a *amx) {
 	for _, size := range []int{32, 64, 128} {
-		a.productVNNI(size, false)
-		a.productVNNI(size, true)
+		a.productVNNI(size, tiledCodes)
+		a.productVNNI(size, packedCodes)
 	}
+	a.productVNNI(16, tabledCodes)
+	a.productVNNI(32, tabledCodes)
 }
+
+// codeForm is how productVNNI gets codes.
+type codeForm int
+
+const (
+	tiledCodes  codeForm = iota // as tiles of bytes
+	packedCodes                 // as words of eight
+	tabledCodes                 // as such words of numbers of a table
+)
 
 // Registers of productVNNI: Z0 to Z23 are sums of 4 rows, 3 limbs and 2 times 16 columns.
 const (
 	vnniCodes  = 24 // two registers
-	vnniLimbs  = 26 // four registers that take turns
+	vnniLimbs  = 26 // three registers that take turns
+	vnniTable  = 29
 	vnniMask   = 30 // the lower code of each byte
 	vnniWeight = 31 // 65536
 )
@@ -23,15 +36,18 @@ func vnniSum(row, limb, half int) int { return (row*3+limb)*2 + half }
 // productVNNI writes the product of up to 32 rows of x with panels of 32 rows of w, for
 // groups of size elements. R8 is the group of x, R12 the panel's tiles or words, DI where in c
 // the next row begins, and R14 what is asked for.
-func (a *amx) productVNNI(size int, packed bool) {
+func (a *amx) productVNNI(size int, form codeForm) {
 	step := min(size, 64)
 	steps, tile := size/step, 16*step
 	name, codes, bytes := "tileProductVNNI", "a tile of codes", 2*size*16
-	if packed {
+	if form != tiledCodes {
 		name, codes, bytes = "tileProductPacked", "rows of words, of 8 codes of 4 bits", size*16
 	}
+	if form == tabledCodes {
+		name, codes = "tileProductTable", codes+" that stand for numbers of table"
+	}
 	a.begin(fmt.Sprintf("%s%d", name, size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns %s, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.", size, codes),
-		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)", 13)
+		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)", 14)
 	for i, r := range []string{"R8", "R9", "R10"} {
 		a.line("MOVQ %s, %s", []string{"x+8(FP)", "groups+48(FP)", "panels+56(FP)"}[i], r)
 	}
@@ -40,9 +56,13 @@ func (a *amx) productVNNI(size int, packed bool) {
 	a.line("SHLQ $7, R10")         // from row to row of c
 	a.line("MOVL $0x47800000, AX") // 65536
 	a.line("VPBROADCASTD AX, Z%d", vnniWeight)
-	if packed {
+	if form != tiledCodes {
 		a.line("MOVL $0x0f0f0f0f, AX")
 		a.line("VPBROADCASTD AX, Z%d", vnniMask)
+	}
+	if form == tabledCodes {
+		a.line("MOVQ table+104(FP), AX")
+		a.line("VBROADCASTI32X4 (AX), Z%d", vnniTable)
 	}
 	a.label("group")
 	a.line("MOVQ panels+56(FP), R11")
@@ -53,7 +73,7 @@ func (a *amx) productVNNI(size int, packed bool) {
 	a.line("MOVQ c+0(FP), DI")
 	a.line("MOVQ quarters+80(FP), CX")
 	a.label("quarter")
-	a.sumsVNNI(step, steps, packed)
+	a.sumsVNNI(step, steps, form)
 	a.combineVNNI()
 	a.line("ADDQ $16, R13")
 	a.line("ADDQ $%d, SI", 4*step)
@@ -65,7 +85,7 @@ func (a *amx) productVNNI(size int, packed bool) {
 }
 
 // sumsVNNI sets the sums of a group: of four rows of x, from SI on, and the panel.
-func (a *amx) sumsVNNI(step, steps int, packed bool) {
+func (a *amx) sumsVNNI(step, steps int, form codeForm) {
 	const unrolled = 4 // times four elements
 	tile := 16 * step
 	for r := range vnniCodes {
@@ -84,15 +104,19 @@ func (a *amx) sumsVNNI(step, steps int, packed bool) {
 		turn := 0
 		for four := range unrolled {
 			for half := range 2 {
-				if packed {
-					a.codesOfWords(64*(four/2*2+half), four%2, vnniCodes+half)
+				codes := vnniCodes + half
+				if form == tiledCodes {
+					a.line("VMOVDQU64 %d(DX), Z%d", half*tile+64*four, codes)
 				} else {
-					a.line("VMOVDQU64 %d(DX), Z%d", half*tile+64*four, vnniCodes+half)
+					a.codesOfWords(64*(four/2*2+half), four%2, codes)
+				}
+				if form == tabledCodes {
+					a.line("VPSHUFB Z%d, Z%d, Z%d", codes, vnniTable, codes)
 				}
 			}
 			for row := range 4 {
 				for limb := range 3 {
-					x := vnniLimbs + turn%4
+					x := vnniLimbs + turn%3
 					turn++
 					a.line("VPBROADCASTD %d(BX), Z%d", 2*limb*tile+row*step+4*four, x)
 					for half := range 2 {
@@ -106,7 +130,7 @@ func (a *amx) sumsVNNI(step, steps int, packed bool) {
 		a.line("DECQ AX")
 		a.line("JNZ %s", loop)
 		if s < steps-1 {
-			if !packed {
+			if form == tiledCodes {
 				a.line("ADDQ $%d, DX", tile)
 			}
 			a.line("ADDQ $%d, BX", 6*tile-step)

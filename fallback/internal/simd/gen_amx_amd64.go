@@ -50,29 +50,39 @@ func tileExpand8(dst *byte, codes *float32, steps int, words int)
 // tileProductVNNI32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
-func tileProductVNNI32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+func tileProductVNNI32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
 // tileProductPacked32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns rows of words, of 8 codes of 4 bits, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
-func tileProductPacked32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+func tileProductPacked32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
 // tileProductVNNI64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
-func tileProductVNNI64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+func tileProductVNNI64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
 // tileProductPacked64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns rows of words, of 8 codes of 4 bits, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
-func tileProductPacked64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+func tileProductPacked64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
 // tileProductVNNI128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
-func tileProductVNNI128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+func tileProductVNNI128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
 // tileProductPacked128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns rows of words, of 8 codes of 4 bits, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
-func tileProductPacked128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int)
+func tileProductPacked128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
+
+// tileProductTable16 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 16. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns rows of words, of 8 codes of 4 bits that stand for numbers of table, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+//
+//go:noescape
+func tileProductTable16(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
+
+// tileProductTable32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns rows of words, of 8 codes of 4 bits that stand for numbers of table, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+//
+//go:noescape
+func tileProductTable32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)

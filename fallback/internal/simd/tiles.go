@@ -48,7 +48,7 @@ const (
 )
 
 // Reset sizes t for rows of x of k elements, in groups of 32, 64 or 128. packed: for products with
-// packed codes, where PacksTiles.
+// packed codes, where PacksTiles; groups may then be of 16, if codes stand for numbers of a table.
 func (t *Tiles) Reset(rows, k, groupSize int, packed bool) {
 	t.rows, t.k, t.groupSize, t.step, t.packed = rows, k, groupSize, min(groupSize, 64), packed
 	blocks := (rows + tileRows - 1) / tileRows
@@ -158,6 +158,7 @@ func Aligned(s []float32) []float32 {
 type TilePanels struct {
 	Count                 int
 	Codes, Scales, Biases []float32
+	Table                 *Table // if not nil, the numbers of packed codes, in groups of 16 or 32
 	// Next is what will be read after the products, and is asked for meanwhile where
 	// ReadsAhead.
 	Next []byte

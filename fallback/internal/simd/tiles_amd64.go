@@ -66,10 +66,25 @@ func expandTiles(dst []byte, codes []float32, steps, words, bits int) {
 	tileExpand8(&dst[0], &codes[0], steps, words)
 }
 
+type vnniProduct func(c *float32, x, b *byte, scales, biases, factors *float32, groups, panels, stride, apart, quarters int, next *byte, advance int, table *Table)
+
 // vnniProducts are the products with tiles and with packed codes, for groups of 32, 64 and 128.
-var vnniProducts = [2][3]func(c *float32, x, b *byte, scales, biases, factors *float32, groups, panels, stride, apart, quarters int, next *byte, advance int){
+var vnniProducts = [2][3]vnniProduct{
 	{tileProductVNNI32, tileProductVNNI64, tileProductVNNI128},
 	{tileProductPacked32, tileProductPacked64, tileProductPacked128},
+}
+
+// tableProducts are those with codes of a table, for groups of 16 and 32.
+var tableProducts = [2]vnniProduct{tileProductTable16, tileProductTable32}
+
+func (t *Tiles) vnniProduct(table *Table) vnniProduct {
+	switch {
+	case table == nil && t.groupSize >= 32:
+		return vnniProducts[toInt(t.packed)][t.groupSize/64]
+	case table == nil || !t.packed || t.groupSize > 32:
+		panic("simd: a table without packed codes in groups of 16 or 32, or such groups of 16 without a table")
+	}
+	return tableProducts[t.groupSize/32]
 }
 
 // product adds the products of rows up to 32 from first on to c, of 32 columns for each
@@ -81,12 +96,12 @@ func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []flo
 	_, _, _, _ = w.Codes[t.PanelNumbers()*w.Count-1], w.Scales[32*groups*w.Count-1], w.Biases[32*groups*w.Count-1], space[sumNumbers-1]
 	b := (*byte)(unsafe.Pointer(&w.Codes[0]))
 	if active != AMX {
-		kernel := vnniProducts[toInt(t.packed)][t.groupSize/64]
+		kernel := t.vnniProduct(w.Table)
 		ahead, advance, quarters := b, 0, (rows+3)/4
 		if len(next) > 0 {
 			ahead, advance = &next[0], min((len(next)*16-1)/(t.k*w.Count*quarters)+1, 256)
 		}
-		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*t.PanelNumbers(), 128*groups, quarters, ahead, advance)
+		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*t.PanelNumbers(), 128*groups, quarters, ahead, advance, w.Table)
 		return
 	}
 	products := &amxProducts[multipliedRows(rows)/16] // 0, 1, 2: 8, 16, 32 rows

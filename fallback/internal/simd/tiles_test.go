@@ -37,6 +37,10 @@ func testTiles(t *testing.T) {
 	}
 	for _, rows := range []int{1, 3, 5, 8, 9, 16, 17, 31, 32, 33, 40, 41, 48, 49, 65, 70} {
 		bits, size := []int{4, 8}[rng.IntN(2)], 32<<rng.IntN(3)
+		var table *Table
+		if bits == 4 && PacksTiles() && rng.IntN(2) == 0 {
+			table, size = &Table{0, 12, 24, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 2}, 16<<rng.IntN(2)
+		}
 		groups := 1 + rng.IntN(5)
 		k := groups * size
 		packed := bits == 4 && PacksTiles()
@@ -75,7 +79,12 @@ func testTiles(t *testing.T) {
 			ExpandTiles(codes, words, k, bits, size)
 			ExpandTiles(codes[TileNumbers(k):], words, k, bits, size)
 		}
-		panels := TilePanels{2, codes, append(scales, scales...), append(biases, biases...), make([]byte, 5000)}
+		for i, code := range w.Data {
+			if table != nil {
+				w.Data[i] = table[code]
+			}
+		}
+		panels := TilePanels{2, codes, append(scales, scales...), append(biases, biases...), table, make([]byte, 5000)}
 		space := Aligned(make([]float32, TileSpace(2)+15))
 		x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
 		if rows > 32 {
