@@ -94,7 +94,7 @@ const maxFewRows = 8
 // form returns how that many rows of x are multiplied.
 func (a *packed) form(rows int) rowForm {
 	switch {
-	case a.tiled() && simd.TilesPay(rows):
+	case a.tiled() && simd.TilesPay(rows, a.Bits):
 		return tileForm
 	case a.tiled() && a.Mode != opdef.ModeNVFP4 || a.halvesGroups() && rows <= maxFewRows:
 		return groupForm
@@ -178,8 +178,8 @@ func (a *packed) halvesGroups() bool {
 	return a.Mode == opdef.ModeNVFP4 && simd.HasTiles() && a.cols > 0 && a.cols%(2*minGroup) == 0
 }
 
-// packsTiles reports whether the matrix is multiplied as panels of its words.
-func (a *packed) packsTiles() bool { return a.Bits == 4 && simd.PacksTiles() }
+// packsTiles reports whether tiles are multiplied with words of codes of 4 bits.
+func (a *packed) packsTiles() bool { return a.Bits == 4 && simd.TakesWords() }
 
 // grown returns a slice of n elements with undefined values; it is s itself if that is large
 // enough.

@@ -137,15 +137,12 @@ func (m *QuantizedRows) factorPanels(scales, biases, space []float32, n0, nn, g0
 }
 
 // bytePanel makes a panel of words of all columns, with a byte for each code.
-func (m *QuantizedRows) bytePanel(space []float32, n0, nn int) (codes []float32) {
+func (m *QuantizedRows) bytePanel(panel, space []float32, n0, nn int) {
 	words := m.cols / 4 // of a row
-	codes = cut(&space, words*simd.PanelWidth())
 	rows := space[:nn*words]
 	packed, stride := m.codeRows(n0, nn)
-	bytes := array.Bytes(rows)
-	m.unpack(bytes, packed, stride, nn)
-	simd.TransposePanel(codes, rows, words, nn, words)
-	return codes
+	m.unpack(array.Bytes(rows), packed, stride, nn)
+	simd.TransposePanel(panel, rows, words, nn, words)
 }
 
 // multiplyTiles multiplies tiles of x with panels of codes.
@@ -188,22 +185,25 @@ func (m *QuantizedRows) nextWords(first, n int) []byte {
 	return m.w.Data[at : at+4*n*words]
 }
 
-// codePanel makes a panel of nn rows of w: tiles or, where products take them, words. With ahead, it asks
-// for the words of the next panel where it can.
+// codePanel makes a panel of nn rows of w. With ahead, it asks for the words of the next panel where it can.
 func (m *QuantizedRows) codePanel(panel, space []float32, n0, nn int, ahead bool) {
 	whole := m.Mode == opdef.ModeAffine && (m.Bits == 4 || m.Bits == 8) && m.w.Strides[1] == 1
 	switch {
-	case m.packsTiles():
-		words := m.cols / 8 // of a row
+	case m.packsTiles() || whole && simd.TakesWords():
+		words := m.cols * m.Bits / 32 // of a row
 		rows, stride := m.wordRows(n0, nn)
 		simd.TransposePanel(panel, rows, stride, nn, words)
-		if ahead && whole {
+		if ahead && m.w.Strides[1] == 1 {
 			m.prefetch(n0+nn, min(n0+nn+simd.PanelWidth(), m.N()), 0, words)
 		}
+	case simd.TakesWords():
+		m.bytePanel(panel, space, n0, nn)
 	case whole:
 		m.expandWords(panel, space, n0, nn, ahead)
 	default:
-		simd.ExpandTiles(panel, m.bytePanel(space, n0, nn), m.cols, 8, m.GroupSize)
+		bytes := cut(&space, m.cols/4*simd.PanelWidth())
+		m.bytePanel(bytes, space, n0, nn)
+		simd.ExpandTiles(panel, bytes, m.cols, 8, m.GroupSize)
 	}
 }
 

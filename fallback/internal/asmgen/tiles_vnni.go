@@ -2,11 +2,10 @@ package main
 
 import "fmt"
 
-// vnniFamily writes for AVX-512 VNNI what AMX does with the same tiles, and with codes of 4 bits as they are in
-// words.
+// vnniFamily writes for AVX-512 VNNI what AMX does with the same tiles of x, with panels of words.
 func vnniFamily(a *amx) {
 	for _, size := range []int{32, 64, 128} {
-		a.productVNNI(size, tiledCodes)
+		a.productVNNI(size, byteCodes)
 		a.productVNNI(size, packedCodes)
 	}
 	a.productVNNI(16, tabledCodes)
@@ -17,9 +16,9 @@ func vnniFamily(a *amx) {
 type codeForm int
 
 const (
-	tiledCodes  codeForm = iota // as tiles of bytes
+	byteCodes   codeForm = iota // as words of four
 	packedCodes                 // as words of eight
-	tabledCodes                 // as such words of numbers of a table
+	tabledCodes                 // as such words, of numbers of a table
 )
 
 // Registers of productVNNI: Z0 to Z23 are sums of 4 rows, 3 limbs and 2 times 16 columns.
@@ -34,19 +33,19 @@ const (
 func vnniSum(row, limb, half int) int { return (row*3+limb)*2 + half }
 
 // productVNNI writes the product of up to 32 rows of x with panels of 32 rows of w, for
-// groups of size elements. R8 is the group of x, R12 the panel's tiles or words, DI where in c
+// groups of size elements. R8 is the group of x, R12 the panel's words, DI where in c
 // the next row begins, and R14 what is asked for.
 func (a *amx) productVNNI(size int, form codeForm) {
 	step := min(size, 64)
 	steps, tile := size/step, 16*step
-	name, codes, bytes := "tileProductVNNI", "a tile of codes", 2*size*16
-	if form != tiledCodes {
-		name, codes, bytes = "tileProductPacked", "rows of words, of 8 codes of 4 bits", size*16
+	name, codes, bytes := "tileProductBytes", "4 codes of 8 bits", size*32
+	if form != byteCodes {
+		name, codes, bytes = "tileProductPacked", "8 codes of 4 bits", size*16
 	}
 	if form == tabledCodes {
 		name, codes = "tileProductTable", codes+" that stand for numbers of table"
 	}
-	a.begin(fmt.Sprintf("%s%d", name, size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has for each step and half of its 32 columns %s, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.", size, codes),
+	a.begin(fmt.Sprintf("%s%d", name, size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of %s, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.", size, codes),
 		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)", 14)
 	for i, r := range []string{"R8", "R9", "R10"} {
 		a.line("MOVQ %s, %s", []string{"x+8(FP)", "groups+48(FP)", "panels+56(FP)"}[i], r)
@@ -56,7 +55,7 @@ func (a *amx) productVNNI(size int, form codeForm) {
 	a.line("SHLQ $7, R10")         // from row to row of c
 	a.line("MOVL $0x47800000, AX") // 65536
 	a.line("VPBROADCASTD AX, Z%d", vnniWeight)
-	if form != tiledCodes {
+	if form != byteCodes {
 		a.line("MOVL $0x0f0f0f0f, AX")
 		a.line("VPBROADCASTD AX, Z%d", vnniMask)
 	}
@@ -86,8 +85,11 @@ func (a *amx) productVNNI(size int, form codeForm) {
 
 // sumsVNNI sets the sums of a group: of four rows of x, from SI on, and the panel.
 func (a *amx) sumsVNNI(step, steps int, form codeForm) {
-	const unrolled = 4 // times four elements
-	tile := 16 * step
+	const unrolled = 4          // times four elements
+	tile, bytes := 16*step, 128 // of x, and of four elements of the panel
+	if form != byteCodes {
+		bytes = 64
+	}
 	for r := range vnniCodes {
 		a.line("VPXORD Z%d, Z%d, Z%d", r, r, r)
 	}
@@ -105,8 +107,8 @@ func (a *amx) sumsVNNI(step, steps int, form codeForm) {
 		for four := range unrolled {
 			for half := range 2 {
 				codes := vnniCodes + half
-				if form == tiledCodes {
-					a.line("VMOVDQU64 %d(DX), Z%d", half*tile+64*four, codes)
+				if form == byteCodes {
+					a.line("VMOVDQU64 %d(DX), Z%d", 64*(2*four+half), codes)
 				} else {
 					a.codesOfWords(64*(four/2*2+half), four%2, codes)
 				}
@@ -125,14 +127,11 @@ func (a *amx) sumsVNNI(step, steps int, form codeForm) {
 				}
 			}
 		}
-		a.line("ADDQ $%d, DX", 64*unrolled)
+		a.line("ADDQ $%d, DX", bytes*unrolled)
 		a.line("ADDQ $%d, BX", 4*unrolled)
 		a.line("DECQ AX")
 		a.line("JNZ %s", loop)
 		if s < steps-1 {
-			if form == tiledCodes {
-				a.line("ADDQ $%d, DX", tile)
-			}
 			a.line("ADDQ $%d, BX", 6*tile-step)
 		}
 	}

@@ -73,8 +73,11 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	}
 	panel := make([]float32, 8*k)
 	TransposePanel(panel, bytes, k/4, rows, k/4)
-	codes := Aligned(make([]float32, TileNumbers(k)+15))
-	ExpandTiles(codes, panel, k, 8, size)
+	codes := panel
+	if !TakesWords() {
+		codes = Aligned(make([]float32, TileNumbers(k)+15))
+		ExpandTiles(codes, panel, k, 8, size)
+	}
 	const ld = 33
 	want, got := make([]float32, count*ld), make([]float32, count*ld)
 	tiles.Multiply(want, ld, 0, count, rows, &TilePanels{Count: 1, Codes: codes, Scales: scales, Biases: biases}, Aligned(make([]float32, TileSpace(1)+15)))

@@ -25,18 +25,18 @@ type Tiles struct {
 // HasTiles reports whether the processor supports such products.
 func HasTiles() bool { return active >= VNNI512 && active <= AMX }
 
-// PacksTiles reports whether codes of 4 bits are multiplied as panels of words (PackedTiles) instead of
-// as tiles.
-func PacksTiles() bool { return active >= VNNI512 && active < AMX }
+// TakesWords reports whether tiles of x are multiplied with panels of words of a matrix, not with tiles.
+func TakesWords() bool { return active >= VNNI512 && active < AMX }
 
-// TilesPay reports whether tiles are faster for that many rows of x than products with the codes themselves.
-// Making panels of the codes takes as long as products of 2 to 4 rows with the codes. AMX then multiplies
-// up to 8 rows in the same time, while VNNI takes longer with every 4 rows.
-func TilesPay(rows int) bool {
+// TilesPay reports whether tiles are faster for that many rows of x than products with codes of that many
+// bits themselves. Making panels of the codes takes as long as products of 2 to 4 rows with the codes, and
+// longest with codes of 8 bits. AMX then multiplies up to 8 rows in the same time, while VNNI takes longer with
+// every 4 rows.
+func TilesPay(rows, bits int) bool {
 	if active == AMX {
 		return rows >= 5
 	}
-	return rows == 4 || rows >= 6
+	return rows == 4 && bits < 8 || rows >= 6
 }
 
 const (
@@ -48,7 +48,7 @@ const (
 )
 
 // Reset sizes t for rows of x of k elements, in groups of 32, 64 or 128. packed: for products with
-// packed codes, where PacksTiles; groups may then be of 16, if codes stand for numbers of a table.
+// words of codes of 4 bits, where TakesWords; groups may then be of 16, if codes stand for numbers of a table.
 func (t *Tiles) Reset(rows, k, groupSize int, packed bool) {
 	t.rows, t.k, t.groupSize, t.step, t.packed = rows, k, groupSize, min(groupSize, 64), packed
 	blocks := (rows + tileRows - 1) / tileRows
@@ -126,8 +126,7 @@ func (t *Tiles) Set(i int, x []float32) bool {
 // TileNumbers is how many float32 numbers ExpandTiles needs for k elements of 32 rows.
 func TileNumbers(k int) int { return 8 * k }
 
-// PanelNumbers is how many float32 numbers a panel of codes has for rows like those of t: tiles, or
-// packed words.
+// PanelNumbers is how many float32 numbers a panel of codes has for rows like those of t.
 func (t *Tiles) PanelNumbers() int {
 	if t.packed {
 		return t.k / 8 * tileRows
@@ -152,13 +151,13 @@ func Aligned(s []float32) []float32 {
 	return s[-int(uintptr(unsafe.Pointer(unsafe.SliceData(s))))&63/4:]
 }
 
-// TilePanels are panels of 32 rows of a matrix, of PanelNumbers each: the tiles of its codes or, for rows
-// of x that are prepared for packed codes, its words of codes of 4 bits, transposed. Each panel has scales
-// and biases with a row of 32 for each group.
+// TilePanels are panels of 32 rows of a matrix, of PanelNumbers each: the tiles of their codes or, where
+// TakesWords, their words, transposed, which have four codes of 8 bits or, for rows of x that are prepared for
+// these, eight of 4 bits. Each panel has scales and biases with a row of 32 for each group.
 type TilePanels struct {
 	Count                 int
 	Codes, Scales, Biases []float32
-	Table                 *Table // if not nil, the numbers of packed codes, in groups of 16 or 32
+	Table                 *Table // if not nil, the numbers of codes of 4 bits, in groups of 16 or 32
 	// Next is what will be read after the products, and is asked for meanwhile where
 	// ReadsAhead.
 	Next []byte

@@ -68,9 +68,9 @@ func expandTiles(dst []byte, codes []float32, steps, words, bits int) {
 
 type vnniProduct func(c *float32, x, b *byte, scales, biases, factors *float32, groups, panels, stride, apart, quarters int, next *byte, advance int, table *Table)
 
-// vnniProducts are the products with tiles and with packed codes, for groups of 32, 64 and 128.
+// vnniProducts are the products with codes of 8 bits and of 4, for groups of 32, 64 and 128.
 var vnniProducts = [2][3]vnniProduct{
-	{tileProductVNNI32, tileProductVNNI64, tileProductVNNI128},
+	{tileProductBytes32, tileProductBytes64, tileProductBytes128},
 	{tileProductPacked32, tileProductPacked64, tileProductPacked128},
 }
 
@@ -82,7 +82,7 @@ func (t *Tiles) vnniProduct(table *Table) vnniProduct {
 	case table == nil && t.groupSize >= 32:
 		return vnniProducts[toInt(t.packed)][t.groupSize/64]
 	case table == nil || !t.packed || t.groupSize > 32:
-		panic("simd: a table without packed codes in groups of 16 or 32, or such groups of 16 without a table")
+		panic("simd: a table without codes of 4 bits in groups of 16 or 32, or groups of 16 without one")
 	}
 	return tableProducts[t.groupSize/32]
 }

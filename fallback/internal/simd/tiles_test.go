@@ -38,12 +38,12 @@ func testTiles(t *testing.T) {
 	for _, rows := range []int{1, 3, 5, 8, 9, 16, 17, 31, 32, 33, 40, 41, 48, 49, 65, 70} {
 		bits, size := []int{4, 8}[rng.IntN(2)], 32<<rng.IntN(3)
 		var table *Table
-		if bits == 4 && PacksTiles() && rng.IntN(2) == 0 {
+		if bits == 4 && TakesWords() && rng.IntN(2) == 0 {
 			table, size = &Table{0, 12, 24, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 2}, 16<<rng.IntN(2)
 		}
 		groups := 1 + rng.IntN(5)
 		k := groups * size
-		packed := bits == 4 && PacksTiles()
+		packed := bits == 4 && TakesWords()
 		x.Reset(rows, k, size, packed)
 		requireCleared(t, &x)
 		numbers := make([]float32, rows*k)
@@ -73,7 +73,7 @@ func testTiles(t *testing.T) {
 		columns := 33 + rng.IntN(32)
 		c := make([]float32, rows*ldc)
 		codes := Aligned(make([]float32, 2*x.PanelNumbers()+15))
-		if packed {
+		if TakesWords() {
 			copy(codes[copy(codes, words):], words)
 		} else {
 			ExpandTiles(codes, words, k, bits, size)
@@ -186,6 +186,10 @@ func benchmarkTiles(b *testing.B) {
 	tiles, space := Aligned(make([]float32, panels*TileNumbers(k)+15)), Aligned(make([]float32, TileSpace(panels)+15))
 	fastest(b, rows*width*k, func() {
 		for i := range panels {
+			if TakesWords() {
+				copy(tiles[i*TileNumbers(k):], words)
+				continue
+			}
 			ExpandTiles(tiles[i*TileNumbers(k):], words, k, 8, size)
 		}
 		x.Multiply(c, width, 0, rows, width, &TilePanels{Count: panels, Codes: tiles, Scales: factors, Biases: factors}, space)
