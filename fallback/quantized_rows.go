@@ -83,7 +83,7 @@ const (
 	dotForm                  // few rows, as floats, with dequantized rows
 	limbForm                 // few rows, as whole numbers, with the codes themselves
 	groupForm                // few rows with the codes, to the same results as tiles where SameBits
-	tileForm                 // as whole numbers, with tiles of codes
+	tileForm                 // as whole numbers, with tiles of x, and tiles or words of codes
 )
 
 // maxFewRows is the largest number of rows of x that are multiplied with single rows of a matrix.
@@ -193,7 +193,7 @@ func grown[T any](s []T, n int) []T {
 // SharesRows reports whether rows that were prepared for m can also be multiplied
 // with other.
 func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
-	if m.tiled() != other.tiled() || m.tiled() && (m.GroupSize != other.GroupSize || m.packsTiles() != other.packsTiles()) {
+	if m.tiled() != other.tiled() || m.tiled() && m.GroupSize != other.GroupSize {
 		return false
 	}
 	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order() && m.keepsFloats() == other.keepsFloats()

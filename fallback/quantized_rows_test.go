@@ -21,17 +21,20 @@ var quantizedForms = func() (all []Quantization) {
 			all = append(all, Quantization{GroupSize: group, Bits: bits})
 		}
 	}
-	for _, q := range small {
-		all = append(all, q)
+	for _, mode := range []opdef.Mode{opdef.ModeMXFP4, opdef.ModeNVFP4, opdef.ModeMXFP8} {
+		all = append(all, small[mode])
 	}
 	return all
 }()
 
-// randomQuantized returns a random matrix [n, k].
+// randomQuantized returns a random matrix [n, k], sometimes with words, scales and biases that do not follow one another.
 func randomQuantized(t *testing.T, rng *rand.Rand, q Quantization, n, k int) (w, scales, biases array.Array) {
 	t.Helper()
-	w, err := array.New(array.Uint32, n, k*q.Bits/32)
+	words := k * q.Bits / 32
+	wordsApart := 1 + rng.IntN(4)/3
+	w, err := array.New(array.Uint32, n, words*wordsApart)
 	require.NoError(t, err)
+	w.Shape, w.Strides = []int{n, words}, []int{w.Strides[0], wordsApart}
 	for i := range w.Data {
 		w.Data[i] = byte(rng.Uint32())
 	}
@@ -121,10 +124,9 @@ func TestQuantizedRows(t *testing.T) {
 		defer simd.Use(simd.Use(level))
 		for i, q := range quantizedForms {
 			k, n := 128*(1+rng.IntN(6)), 1+rng.IntN(70)
-			if q.GroupSize < 128 {
-				k -= 32 * rng.IntN(128/32) / (q.GroupSize / 16) * (q.GroupSize / 16)
-				k -= k % q.GroupSize
-			}
+			k -= 16 * rng.IntN(8)
+			k = max(k-k%q.GroupSize, q.GroupSize)
+			k -= k * q.Bits % 32 / q.Bits // whole words
 			w, scales, biases := randomQuantized(t, rng, q, n, k)
 			if q.Mode == opdef.ModeMXFP4 && level%2 == 0 {
 				scales.Data[rng.IntN(len(scales.Data))] = 253 // 2^126, of which 6 exceed float32
@@ -135,7 +137,11 @@ func TestQuantizedRows(t *testing.T) {
 			plain, err := array.New(array.Float32, n, k)
 			require.NoError(t, err)
 			require.NoError(t, Dequantize(w, scales, biases, plain, q))
-			for _, rows := range []int{1 + rng.IntN(maxFewRows), []int{20, 70}[i%2]} {
+			few := []int{1 + rng.IntN(maxFewRows)}
+			if q.Mode == opdef.ModeMXFP4 || q.Mode == opdef.ModeNVFP4 { // which take several forms
+				few = []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
+			}
+			for _, rows := range append(few, []int{20, 70}[i%2]) {
 				checkRows(t, rng, m, storage[float32](&plain), rows, fmt.Sprintf("%v: %+v, %d rows, %d×%d", level, q, rows, n, k))
 			}
 		}
@@ -228,30 +234,52 @@ func TestSameBits(t *testing.T) {
 	require.Equal(t, tiles, same)
 }
 
-// A row that is not finite does not affect other rows, and gives the results of its own sums.
+// A row with an infinity is computed without whole numbers, and changes nothing for the others; nor does a scale that is
+// NaN for other rows of the matrix.
 func TestRowsThatAreNotFinite(t *testing.T) {
 	rng := rand.New(rand.NewPCG(22, 22))
-	const rows, n, k, infinite = 40, 33, 128, 5
-	q := Quantization{GroupSize: 64, Bits: 4}
+	for _, level := range simd.Levels() {
+		defer simd.Use(simd.Use(level))
+		for _, q := range []Quantization{{GroupSize: 64, Bits: 4}, small[opdef.ModeMXFP4], small[opdef.ModeNVFP4]} {
+			for _, rows := range []int{2, 4, 5, 40} {
+				checkNotFinite(t, rng, q, rows)
+			}
+		}
+	}
+}
+
+func checkNotFinite(t *testing.T, rng *rand.Rand, q Quantization, rows int) {
+	t.Helper()
+	const n, k, undefined = 33, 128, 3 // a row of w
+	infinite := rng.IntN(rows)
 	w, scales, biases := randomQuantized(t, rng, q, n, k)
+	if q.Mode == opdef.ModeNVFP4 {
+		scales.Data[undefined*scales.Strides[0]+scales.Strides[1]] = 0x7f
+	}
 	x, one, out, alone := must(t, make([]float32, rows*k), rows, k), must(t, make([]float32, k), 1, k), must(t, make([]float32, rows*n), rows, n), must(t, make([]float32, n), 1, n)
 	for i := range storage[float32](&x) {
 		storage[float32](&x)[i] = float32(rng.NormFloat64())
 	}
 	storage[float32](&x)[infinite*k+7] = float32(math.Inf(1))
-	for _, level := range simd.Levels() {
-		defer simd.Use(simd.Use(level))
-		require.NoError(t, QuantizedMatMulTransposed(x, w, scales, biases, out, q))
-		for i := range rows {
-			copy(storage[float32](&one), storage[float32](&x)[i*k:])
-			require.NoError(t, QuantizedMatMulTransposed(one, w, scales, biases, alone, q))
-			for j, want := range storage[float32](&alone) {
-				got := storage[float32](&out)[i*n+j]
-				if i == infinite {
-					require.False(t, got-got == 0, "%v: %v", level, got)
-					continue
-				}
-				require.InDelta(t, want, got, 1e-3, level)
+	require.NoError(t, QuantizedMatMulTransposed(x, w, scales, biases, out, q))
+	for i := range rows {
+		copy(storage[float32](&one), storage[float32](&x)[i*k:])
+		require.NoError(t, QuantizedMatMulTransposed(one, w, scales, biases, alone, q))
+		products, largest := storage[float32](&alone), 0.0
+		for _, v := range products {
+			if v-v == 0 {
+				largest = max(largest, math.Abs(float64(v)))
+			}
+		}
+		for j, want := range products {
+			got := storage[float32](&out)[i*n+j]
+			switch {
+			case q.Mode == opdef.ModeNVFP4 && j == undefined:
+				require.True(t, got != got && want != want, "%+v, %d rows: %v, %v", q, rows, got, want)
+			case i == infinite:
+				require.False(t, got-got == 0, "%+v, %d rows: %v", q, rows, got)
+			default:
+				require.InDelta(t, want, got, 1e-5*largest, "%+v, %d rows", q, rows)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ struct DeviceTraits {
     bool byte_matrices_of_8; // matrices of bytes may also be 16 by 32 by 8 (projection_coopmat.comp)
     bool fragments;          // lanes may make matrices in registers (fragment_check.hpp)
     bool batch_variant;      // and the device was opened for products that differ by rows (kpx.h)
-    bool overlaps;           // the device was opened for dispatches that overlap, and may do that (overlap_check.hpp)
+    bool overlaps;           // the device was opened for dispatches that overlap, and passed the check for that
     bool is_cpu;
     bool small_code; // a CPU driver with narrow vectors, whose compiler takes minutes for loops that are unrolled on
                      // GPUs

@@ -18,8 +18,8 @@ constexpr uint32_t kLongThreads[] = {768, 352}, kWideThreads[] = {640, 256};
 constexpr uint32_t kFewThreads = 256; // of a compute unit: fewer would not hide its loads
 // The number of rows per compute unit from which on four in flight pay, for one matrix and for two side by side.
 constexpr uint32_t kManyRows[] = {256, 40};
-// Where dispatches overlap, a workgroup of so many turns should not share its compute unit: the next dispatch's
-// workgroup fits only once both are done.
+// Where dispatches overlap, a workgroup of this many turns or more should have its compute unit to itself: of two that
+// share one, both must be done before a workgroup of the next dispatch fits.
 constexpr uint32_t kManyTurns = 4;
 constexpr uint32_t kCpuThreads = 64; // there, they run one after another
 constexpr uint32_t kSmall = 64;      // bytes of shared memory that belong to no array
@@ -100,7 +100,8 @@ class Planner {
         const double even = double(shape_.rows) / (double(divide_up(count, units())) * units() * l.group_rows());
         const bool many = divide_up(shape_.rows, units()) >= kManyRows[shape_.paired - 1];
         const bool one = l.threads() * 8 < shape_.cols || (l.turns >= 4 && l.turns < 8);
-        const bool shares = device_.overlaps && base_.x_rows == 1 && groups > 1 && l.turns >= kManyTurns;
+        const bool shares =
+            device_.overlaps && !device_.is_cpu && base_.x_rows == 1 && groups > 1 && l.turns >= kManyTurns;
         const double score = even + ((groups == 1) == one ? 0.02 : 0) - (shares ? 0.1 : 0) +
                              (!four  ? 0
                               : many ? 0.05

@@ -101,6 +101,9 @@ TEST(workgroups_of_many_turns_have_compute_units_to_themselves_where_dispatches_
     const kpx::ProjectionShape few_turns = shape_of_integers(4096, 4096, 1, 1, 4);
     CHECK(launch(plain, few_turns).threads() == launch(overlapping, few_turns).threads());
     CHECK(launch(overlapping, few_turns).group_rows() * 132 < few_turns.rows);
+    const kpx::ProjectionShape rows = shape_of_integers(12288, 4096, 2, 2, 4); // which do not overlap
+    CHECK(launch(plain, rows).threads() == launch(overlapping, rows).threads());
+    CHECK(launch(overlapping, rows).group_rows() * 132 < rows.rows);
 }
 
 // Launches with x in registers fit, too, and reach all columns and rows. Dot products keep x in shared memory, which

@@ -6,9 +6,9 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// groupDots16 is groupDots for 4-bit floats in groups of 16, halves of the groups of x. Their table's
-// numbers are 12 too large, which what the sums of a block begin with makes up for, so there are no
-// biases.
+// groupDots16 is groupDots for 4-bit floats in groups of 16, halves of the groups of x. The numbers of
+// their table are 12 too large: the sums of a block begin at minus 12 times those of its limbs, so
+// there are no biases.
 //
 // A block of 128 elements has 8 groups, which are too many to be taken out of vectors one by one. So the
 // results stay in vectors to the end: every four lanes have two of one row and two of the next one, of the
@@ -186,7 +186,7 @@ func pairedTable() Mem {
 	return *pairedOrder
 }
 
-// powersTable repeats the powers of four groups, each of which its sum follows, for four lanes each.
+// powersTable repeats each of the powers of four groups, which alternate with sums, for four lanes.
 func powersTable() Mem {
 	if powersOfGroups == nil {
 		table := GLOBL("powersOfGroups", 8|16)

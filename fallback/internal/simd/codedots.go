@@ -18,8 +18,8 @@ type Codes struct {
 	Groups         int
 	GroupSize      int // 16, 32, 64 or 128; 16 in the natural order, or with a table
 	// Table, if not nil, has the numbers of codes in the order Halves.
-	// GroupDots takes it for groups of 32, and for groups of 16 if its numbers are 12 too large and
-	// the biases make up for that: it then takes no biases. CodeDots takes none.
+	// GroupDots takes it for groups of 32, with biases, and for groups of 16, without: its numbers must
+	// then be 12 too large, which GroupDots subtracts. CodeDots takes no table.
 	Table *Table
 	// Packed, if not 0, is the number of bits of codes that are packed, in the order Natural.
 	// GroupDots takes them for one row of x where TakesPacked, and CodeDots does not.

@@ -4,7 +4,7 @@ import "unsafe"
 
 // GroupLimbs is a row of x as Tiles has it, with one power of two for each group, but in the
 // order of codes: for products of few rows with the codes themselves, which GroupDots makes
-// the same to the bit as Tiles.Multiply. Only processors that have tiles have these.
+// the same to the bit as Tiles.Multiply, except for groups of 16. Only processors that have tiles have these.
 //
 // The limbs lie in parts of 64 elements: those of weight 65536, of 256 and of 1. In the order
 // Halves, a part has the even elements of 128 and the next one the odd ones.
@@ -64,8 +64,9 @@ func (l *GroupLimbs) Prepare(space []float32, x []float32, order Order, groupSiz
 }
 
 // GroupDots sets out[i·ld+j] to the product of row j of w with x[i], for j < rows. Each x has
-// w.Groups groups of w.GroupSize, or half as many groups of 32 if that is 16, and the orders are the same. Behind the scales and the biases of
-// the last row there must be room for GroupSlack numbers, whatever they are.
+// w.Groups groups of w.GroupSize, or half as many groups of 32 if that is 16, and the orders are
+// the same. Behind the scales and the biases of the last row there must be room for GroupSlack
+// numbers, whatever they are.
 func GroupDots(out []float32, ld int, w *Codes, x []GroupLimbs, rows int) {
 	for i := 0; i < len(x); i += 2 {
 		w.groupDots(out[i*ld:], ld, x[i:min(i+2, len(x))], rows)

@@ -30,3 +30,23 @@ func TestNarrowFormsHaveNoWideInstructions(t *testing.T) {
 	}
 	require.Greater(t, narrow, 20, "functions are recognized by their names")
 }
+
+// Nor must those for AVX-512 without VBMI use what VBMI adds.
+func TestOnlyVBMIFormsPermuteBytes(t *testing.T) {
+	bytes := regexp.MustCompile(`VPERMB|VPERM[IT]2B|VPMULTISHIFTQB`)
+	files, err := filepath.Glob("gen_*_amd64.s")
+	require.NoError(t, err)
+	users := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, function := range strings.Split(string(text), "\nTEXT ·")[1:] {
+			name, _, _ := strings.Cut(function, "(SB)")
+			if bytes.MatchString(function) {
+				users++
+				require.Contains(t, name, "VBMI")
+			}
+		}
+	}
+	require.Positive(t, users)
+}

@@ -2,8 +2,8 @@ package simd
 
 import "unsafe"
 
-// Tiles are rows of x for products of bytes that add exactly: on AMX tiles, or in the
-// same layout by AVX-512 VNNI, with the same results.
+// Tiles are rows of x for products of bytes that add exactly: on AMX tiles, or nearly in the
+// same layout (see below) by AVX-512 VNNI, with the same results.
 // As in Limbs an element is n·2^e, with n in three signed bytes, but the elements of a
 // group share their power of two, so that scale, bias and power are applied once to the
 // sums of a group. The rounding error is below 2^-22 of the group's largest element.
@@ -47,8 +47,8 @@ const (
 	sumNumbers = 3 * tileRows * 16
 )
 
-// Reset sizes t for rows of x of k elements, in groups of 32, 64 or 128. packed: for products with
-// words of codes of 4 bits, where TakesWords; groups may then be of 16, if codes stand for numbers of a table.
+// Reset sizes t for rows of x of k elements, in groups of 32, 64 or 128. If packed, they are for products
+// with words of 4-bit codes, where TakesWords; groups may then be of 16, if codes stand for numbers of a table.
 func (t *Tiles) Reset(rows, k, groupSize int, packed bool) {
 	t.rows, t.k, t.groupSize, t.step, t.packed = rows, k, groupSize, min(groupSize, 64), packed
 	blocks := (rows + tileRows - 1) / tileRows
@@ -139,7 +139,7 @@ func TileSpace(panels int) int { return sumNumbers + tileRows*tileRows*panels }
 
 // ExpandTiles makes tiles of 32 rows of a matrix from a panel of words with k codes
 // of 4 or 8 bits in each column, in groups of groupSize. dst, of TileNumbers, begins at
-// a multiple of 64 bytes.
+// a multiple of 64 bytes. Only processors that have tiles and do not take words need these.
 func ExpandTiles(dst, codes []float32, k, bits, groupSize int) {
 	step := min(groupSize, 64)
 	expandTiles(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 32*k), codes, k/step, step*bits/32, bits)

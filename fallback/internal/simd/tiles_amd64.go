@@ -59,6 +59,9 @@ func (t *Tiles) split(limbs, factors int, x []float32) (largest uint32) {
 
 func expandTiles(dst []byte, codes []float32, steps, words, bits int) {
 	_, _ = dst[1024*words/bits*steps-1], codes[32*words*steps-1]
+	if active != AMX {
+		panic("simd: tiles of codes without AMX")
+	}
 	if bits == 4 {
 		tileExpand4VBMI(&dst[0], &codes[0], steps, words, &codeShifts[0])
 		return

@@ -35,87 +35,115 @@ func testTiles(t *testing.T) {
 	for i := range x.factors {
 		x.factors[i] = 1
 	}
-	for _, rows := range []int{1, 3, 5, 8, 9, 16, 17, 31, 32, 33, 40, 41, 48, 49, 65, 70} {
-		bits, size := []int{4, 8}[rng.IntN(2)], 32<<rng.IntN(3)
-		var table *Table
-		if bits == 4 && TakesWords() && rng.IntN(2) == 0 {
-			table, size = &Table{0, 12, 24, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 2}, 16<<rng.IntN(2)
-		}
-		groups := 1 + rng.IntN(5)
-		k := groups * size
-		packed := bits == 4 && TakesWords()
-		x.Reset(rows, k, size, packed)
-		requireCleared(t, &x)
-		numbers := make([]float32, rows*k)
-		for i := range numbers {
-			numbers[i] = float32(rng.NormFloat64() * math.Exp2(float64(rng.IntN(20)-10)))
-		}
-		for i := range rows {
-			require.True(t, x.Set(i, numbers[i*k:(i+1)*k]))
-		}
-		w := randomCodeRows(rng, Natural, bits, size, groups, 32)
-		words := make([]float32, 32*k*bits/32)
-		for j := range 32 {
-			for l := range k {
-				at := l*bits/32*32 + j
-				word := math.Float32bits(words[at]) | uint32(w.Data[j*w.Stride+l])<<(l*bits%32)
-				words[at] = math.Float32frombits(word)
-			}
-		}
-		scales, biases := make([]float32, 32*groups), make([]float32, 32*groups)
-		for j := range 32 {
-			for g := range groups {
-				scales[g*32+j], biases[g*32+j] = w.Scales[j*groups+g], w.Biases[j*groups+g]
-			}
-		}
-		// Two panels with the same numbers, the second of which is used in part.
-		const ldc = 65
-		columns := 33 + rng.IntN(32)
-		c := make([]float32, rows*ldc)
-		codes := Aligned(make([]float32, 2*x.PanelNumbers()+15))
-		if TakesWords() {
-			copy(codes[copy(codes, words):], words)
-		} else {
-			ExpandTiles(codes, words, k, bits, size)
-			ExpandTiles(codes[TileNumbers(k):], words, k, bits, size)
-		}
-		for i, code := range w.Data {
-			if table != nil {
-				w.Data[i] = table[code]
-			}
-		}
-		panels := TilePanels{2, codes, append(scales, scales...), append(biases, biases...), table, make([]byte, 5000)}
-		space := Aligned(make([]float32, TileSpace(2)+15))
-		x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
-		if rows > 32 {
-			x.Multiply(c[32*ldc:], ldc, 32, rows, columns, &panels, space)
-		}
-		for i := range c {
-			if j := i % ldc; j >= 32 && j < columns {
-				require.Equal(t, c[i-32], c[i])
-			} else if j >= columns {
-				require.Zero(t, c[i])
-			}
-		}
-		same := make([]float32, rows*ldc)
-		multiplyTiles(same, ldc, &x, w.Data, w.Stride, scales, biases)
-		for i := range rows {
-			for j := range 32 {
-				require.Equal(t, same[i*ldc+j], c[i*ldc+j], "%d bits, groups of %d, row %d, %d", bits, size, i, j)
-				want, most := 0.0, 0.0
-				for l := range k {
-					term := w.at(j, l) * float64(numbers[i*k+l])
-					want += term
-					most += math.Abs(term) + math.Abs(float64(w.Scales[j*groups+l/size])*float64(w.Data[j*w.Stride+l])*float64(numbers[i*k+l]))
-				}
-				require.InDelta(t, want, c[i*ldc+j], 2e-6*most+1e-30, "%d bits, row %d of %d, %d, k %d", bits, i, rows, j, k)
-			}
+	for _, f := range tileForms() {
+		for _, rows := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 31, 32, 33, 40, 41, 48, 49, 65, 70} {
+			checkTiles(t, rng, &x, f, rows)
 		}
 	}
 	x.Reset(1, 32, 32, false)
 	row := make([]float32, 32)
 	row[3] = float32(math.Inf(1))
 	require.False(t, x.Set(0, row))
+}
+
+// tileForm is a form of codes that tiles are multiplied with.
+type tileForm struct {
+	bits, size int
+	table      *Table
+}
+
+// tileForms lists those of the level in use.
+func tileForms() (all []tileForm) {
+	for _, size := range []int{32, 64, 128} {
+		all = append(all, tileForm{8, size, nil}, tileForm{4, size, nil})
+	}
+	if TakesWords() {
+		table := &Table{0, 12, 24, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 2}
+		all = append(all, tileForm{4, 16, table}, tileForm{4, 32, table})
+	}
+	return all
+}
+
+func checkTiles(t *testing.T, rng *rand.Rand, x *Tiles, f tileForm, rows int) {
+	t.Helper()
+	groups := 1 + rng.IntN(5)
+	k := groups * f.size
+	x.Reset(rows, k, f.size, f.bits == 4 && TakesWords())
+	requireCleared(t, x)
+	numbers := make([]float32, rows*k)
+	for i := range numbers {
+		numbers[i] = float32(rng.NormFloat64() * math.Exp2(float64(rng.IntN(20)-10)))
+	}
+	for i := range rows {
+		require.True(t, x.Set(i, numbers[i*k:(i+1)*k]))
+	}
+	largest := make([]float64, rows*groups) // elements of groups, which determine how they are rounded
+	for g := range largest {
+		group := numbers[g*f.size : (g+1)*f.size]
+		largest[g] = float64(max(slices.Max(group), -slices.Min(group)))
+	}
+	w, panels := randomPanels(rng, x, f)
+	const ldc = 65
+	columns := 33 + rng.IntN(32) // the second panel is used in part
+	c, same := make([]float32, rows*ldc), make([]float32, rows*ldc)
+	space := Aligned(make([]float32, TileSpace(2)+15))
+	x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
+	if rows > 32 {
+		x.Multiply(c[32*ldc:], ldc, 32, rows, columns, &panels, space)
+	}
+	multiplyTiles(same, ldc, x, w.Data, w.Stride, panels.Scales, panels.Biases)
+	for i := range c {
+		row, j := i/ldc, i%ldc
+		switch {
+		case j >= columns:
+			require.Zero(t, c[i])
+		case j >= 32:
+			require.Equal(t, c[i-32], c[i])
+		default:
+			require.Equal(t, same[i], c[i], "%+v, row %d of %d, %d, k %d", f, row, rows, j, k)
+			want, most := 0.0, 0.0
+			for l, v := range numbers[row*k : (row+1)*k] {
+				want += w.at(j, l) * float64(v)
+				g := l / f.size
+				scale, bias := float64(w.Scales[j*groups+g]), float64(w.Biases[j*groups+g])
+				most += (math.Abs(scale*float64(w.Data[j*w.Stride+l])) + math.Abs(bias)) * largest[row*groups+g]
+			}
+			require.InDelta(t, want, c[i], 1e-6*most+1e-30, "%+v, row %d of %d, %d, k %d", f, row, rows, j, k)
+		}
+	}
+}
+
+// randomPanels returns a matrix of 32 rows, with what a table makes of its codes, and two panels with the same numbers.
+func randomPanels(rng *rand.Rand, x *Tiles, f tileForm) (w Codes, panels TilePanels) {
+	k, groups := x.k, x.k/f.size
+	w = randomCodeRows(rng, Natural, f.bits, f.size, groups, 32)
+	words := make([]float32, k*f.bits)
+	for j := range 32 {
+		for l := range k {
+			at := l*f.bits/32*32 + j
+			word := math.Float32bits(words[at]) | uint32(w.Data[j*w.Stride+l])<<(l*f.bits%32)
+			words[at] = math.Float32frombits(word)
+		}
+	}
+	codes := Aligned(make([]float32, 2*x.PanelNumbers()+15))
+	if TakesWords() {
+		copy(codes[copy(codes, words):], words)
+	} else {
+		ExpandTiles(codes, words, k, f.bits, f.size)
+		ExpandTiles(codes[TileNumbers(k):], words, k, f.bits, f.size)
+	}
+	for i, code := range w.Data {
+		if f.table != nil {
+			w.Data[i] = f.table[code]
+		}
+	}
+	scales, biases := make([]float32, 32*groups), make([]float32, 32*groups)
+	for j := range 32 {
+		for g := range groups {
+			scales[g*32+j], biases[g*32+j] = w.Scales[j*groups+g], w.Biases[j*groups+g]
+		}
+	}
+	return w, TilePanels{2, codes, append(scales, scales...), append(biases, biases...), f.table, make([]byte, 5000)}
 }
 
 // requireCleared checks the rows that are multiplied although they do not exist.
