@@ -145,10 +145,20 @@ func (m *QuantizedRows) bytePanel(panel, space []float32, n0, nn int) {
 	simd.TransposePanel(panel, rows, words, nn, words)
 }
 
+// panelRows returns how many rows of w are multiplied together with that many rows of x: a single panel, which
+// then stays in the nearest cache, where there are few. AMX multiplies tiles faster than it would read x anew.
+func panelRows(rows int) int {
+	const few = 16
+	if simd.TakesWords() && rows <= few {
+		return simd.PanelWidth()
+	}
+	return chunk
+}
+
 // multiplyTiles multiplies tiles of x with panels of codes.
 func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, from, to, lo, hi int) {
 	const width = 32
-	most := min(chunk, hi-lo+width-1) / width // number of panels at a time
+	most := min(panelRows(to-from), hi-lo+width-1) / width // number of panels at a time
 	numbers, factors := p.tiles.PanelNumbers(), m.groups*width
 	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + 2*p.k/4*width)
 	defer scratch.release()
