@@ -153,16 +153,24 @@ func (m *QuantizedRows) halfFactors(scales, biases []float32, codes []uint8) (la
 
 // codeRows returns the packed codes of rows, and the bytes between rows.
 func (m *QuantizedRows) codeRows(first, rows int) (data []byte, stride int) {
-	rowStride, step, words := m.w.Strides[0], m.w.Strides[1], m.w.Shape[1]
-	off := m.w.Offset + first*rowStride
-	if step == 1 || words == 1 {
-		return m.w.Data[off*4:], rowStride * 4
+	words, stride := m.wordRows(first, rows)
+	return array.Bytes(words), 4 * stride
+}
+
+// wordRows returns the words of rows, as floats, and how many words apart rows are.
+func (m *QuantizedRows) wordRows(first, rows int) (words []float32, stride int) {
+	all, n, step := storage[float32](m.w), m.w.Shape[1], m.w.Strides[1]
+	all, stride = all[m.w.Offset+first*m.w.Strides[0]:], m.w.Strides[0]
+	if step == 1 || n == 1 {
+		return all, stride
 	}
-	data = make([]byte, 0, rows*words*4)
+	words = make([]float32, 0, rows*n)
 	for i := range rows {
-		data = append(data, m.codes(off+i*rowStride, words, step)[:words*4]...)
+		for j := range n {
+			words = append(words, all[i*stride+j*step])
+		}
 	}
-	return data, words * 4
+	return words, n
 }
 
 // prefetchMatrix loads rows into the cache, if they follow one another: scales and biases lie

@@ -145,8 +145,8 @@ func (m *QuantizedRows) bytePanel(panel, space []float32, n0, nn int) {
 	simd.TransposePanel(panel, rows, words, nn, words)
 }
 
-// panelRows returns how many rows of w are multiplied together with that many rows of x: a single panel, which
-// then stays in the nearest cache, where there are few. AMX multiplies tiles faster than it would read x anew.
+// panelRows returns how many rows of w are multiplied together with that many rows of x. With few, that is a single
+// panel, which then stays in the nearest cache. More rows of x, and AMX, would wait for x to be read again for each.
 func panelRows(rows int) int {
 	const few = 16
 	if simd.TakesWords() && rows <= few {
@@ -215,22 +215,6 @@ func (m *QuantizedRows) codePanel(panel, space []float32, n0, nn int, ahead bool
 		m.bytePanel(bytes, space, n0, nn)
 		simd.ExpandTiles(panel, bytes, m.cols, 8, m.GroupSize)
 	}
-}
-
-// wordRows returns the words of rows, as floats, and how many words apart rows are.
-func (m *QuantizedRows) wordRows(first, rows int) (words []float32, stride int) {
-	all, n, step := storage[float32](m.w), m.w.Shape[1], m.w.Strides[1]
-	all, stride = all[m.w.Offset+first*m.w.Strides[0]:], m.w.Strides[0]
-	if step == 1 || n == 1 {
-		return all, stride
-	}
-	words = make([]float32, 0, rows*n)
-	for i := range rows {
-		for j := range n {
-			words = append(words, all[i*stride+j*step])
-		}
-	}
-	return words, n
 }
 
 // expandWords makes tiles of rows whose words hold whole codes, by blocks of columns, so

@@ -75,7 +75,7 @@ func WithHangLimit(limit time.Duration) Option {
 // WithOverlap lets dispatches of a region begin before those that they depend on have
 // ended, where their kernels can wait for single results by themselves: a token of
 // Qwen3's shapes takes 14 to 24 % less time on an H200, behind 1,000 others 9 to 20 %,
-// and an engine's step of 3 to 8 tokens, on an H100, 2 to 11 %.
+// and an engine's step of 3 to 8 tokens 2 to 11 %.
 // Results are the same. Kernels that wait are compiled beside their other forms.
 //
 // It relies on the device starting the workgroups of one dispatch before those of the

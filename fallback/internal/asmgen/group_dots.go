@@ -67,13 +67,20 @@ func (d *groupDots) emit(order string) {
 	d.fourGroups(left)
 	Label("store")
 	d.store()
+	nextRows(stride, groups, triple, "scales", "biases")
+}
+
+// nextRows ends the loop over four rows at a time, whose codes are stride bytes apart and whose factors groups bytes;
+// triple is three times that.
+func nextRows(stride, groups, triple reg.GPVirtual, factors ...string) {
 	bytes := GP64()
 	LEAQ(Mem{Base: stride, Index: stride, Scale: 1}, bytes)
 	ADDQ(bytes, bytes)
 	ADDQ(bytes, slot("codes"))
 	LEAQ(Mem{Base: groups, Index: triple, Scale: 1}, bytes)
-	ADDQ(bytes, slot("scales"))
-	ADDQ(bytes, slot("biases"))
+	for _, name := range factors {
+		ADDQ(bytes, slot(name))
+	}
 	DECQ(slot("fours"))
 	JNZ(LabelRef("rows"))
 	VZEROUPPER()

@@ -48,16 +48,7 @@ func (d *groupDots16) emit() {
 	JNZ(LabelRef("block"))
 	d.reduce()
 	d.store()
-	bytes := GP64()
-	LEAQ(Mem{Base: stride, Index: stride, Scale: 1}, bytes)
-	ADDQ(bytes, bytes)
-	ADDQ(bytes, slot("codes"))
-	LEAQ(Mem{Base: groups, Index: triple, Scale: 1}, bytes)
-	ADDQ(bytes, slot("scales"))
-	DECQ(slot("fours"))
-	JNZ(LabelRef("rows"))
-	VZEROUPPER()
-	RET()
+	nextRows(stride, groups, triple, "scales")
 }
 
 func (d *groupDots16) constants() {

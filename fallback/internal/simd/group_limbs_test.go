@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGroupDots compares products with the codes themselves to the bit with those of tiles.
+// TestGroupDots compares products with the codes themselves to the bit with those of tiles, and of groups of 16 with
+// plain Go.
 func TestGroupDots(t *testing.T) {
 	forTileLevels(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(14, 14))
 		for range 200 {
 			checkGroupDots(t, rng)
+			checkGroupDots16(t, rng)
 		}
 	})
 }
@@ -120,17 +122,8 @@ func (c *Codes) asBytes(row, k int) []byte {
 	return out
 }
 
-// TestGroupDots16 compares products of 4-bit floats in groups of 16 to the bit with what the kernel's
-// comment says, and so with one and two rows of x.
-func TestGroupDots16(t *testing.T) {
-	forTileLevels(t, func(t *testing.T) {
-		rng := rand.New(rand.NewPCG(16, 16))
-		for range 100 {
-			checkGroupDots16(t, rng)
-		}
-	})
-}
-
+// checkGroupDots16 compares products of 4-bit floats in groups of 16 to the bit with what the kernel's comment says,
+// with one and two rows of x.
 func checkGroupDots16(t *testing.T, rng *rand.Rand) {
 	t.Helper()
 	const size = 16

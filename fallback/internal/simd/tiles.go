@@ -10,7 +10,7 @@ import "unsafe"
 //
 // Each block of 32 rows has, group by group and step by step, six tiles: of the limbs
 // of weight 65536, 256 and 1 those of rows 0 to 15 and of rows 16 to 31. A row of a tile
-// has a step's elements: 64, or 32 where a group has no more. For packed codes, the even
+// has a step's elements: 64, or all of a group that has fewer. For packed codes, the even
 // ones of every eight come first.
 type Tiles struct {
 	rows, k, groupSize, step int
