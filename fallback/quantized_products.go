@@ -120,7 +120,7 @@ func blocks(all []rowProduct, rows int) (height, width int) {
 		columns += all[i].N()
 	}
 	height, width = min(2*chunk, rows), chunk
-	if m.tiled() { // the tiles of x and of w should fit in a core's cache
+	if m.form(rows) == tileForm { // the tiles of x and of w should fit in a core's cache
 		height = min(chunk, rows)
 		if m.cols > 1536 {
 			width = chunk / 2

@@ -88,13 +88,13 @@ const (
 
 // maxFewRows is the largest number of rows of x that are multiplied with single rows of a matrix.
 // For more, products of dequantized panels are faster. Tiles are faster for even fewer (see
-// simd.TilesPay).
+// simd.TileCodes.TilesPay).
 const maxFewRows = 8
 
 // form returns how that many rows of x are multiplied.
 func (a *packed) form(rows int) rowForm {
 	switch {
-	case a.tiled() && simd.TilesPay(rows, a.Bits):
+	case a.tiled() && a.tileCodes().TilesPay(rows):
 		return tileForm
 	case a.tiled() && a.Mode != opdef.ModeNVFP4 || a.halvesGroups() && rows <= maxFewRows:
 		return groupForm
@@ -158,16 +158,23 @@ func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
 		p.space = grown(p.space, rows*p.stride)
 		p.groups = grown(p.groups, rows)
 	case tileForm:
-		p.tiles.Reset(rows, p.k, p.groupSize, m.packsTiles())
+		p.tiles.Reset(rows, p.k, m.tileCodes())
 	}
 	if p.keepsFloats = p.form == floatForm || p.form == dotForm || m.keepsFloats(); p.keepsFloats {
 		p.floats = grown(p.floats, rows*p.k)
 	}
 }
 
-// tiled reports whether tiles can multiply the codes: whole numbers in groups of at least 32 or, packed, of 16.
-func (a *packed) tiled() bool {
-	return simd.HasTiles() && a.cols > 0 && (a.Mode == opdef.ModeAffine || a.Mode == opdef.ModeMXFP4 || a.packsTiles())
+// tiled reports whether tiles can multiply the codes, as whole numbers.
+func (a *packed) tiled() bool { return simd.HasTiles() && a.cols > 0 && a.integers() }
+
+// tileCodes describes the codes as tiles are multiplied with them.
+func (a *packed) tileCodes() simd.TileCodes {
+	c := simd.TileCodes{Bits: a.Bits, GroupSize: a.GroupSize}
+	if a.Mode != opdef.ModeAffine {
+		c.Table = &e2m1Codes
+	}
+	return c
 }
 
 // minGroup is the smallest group. For products with the codes themselves, rows of x have groups of two of these.
@@ -177,9 +184,6 @@ const minGroup = 16
 func (a *packed) halvesGroups() bool {
 	return a.Mode == opdef.ModeNVFP4 && simd.HasTiles() && a.cols > 0 && a.cols%(2*minGroup) == 0
 }
-
-// packsTiles reports whether tiles are multiplied with words of codes of 4 bits.
-func (a *packed) packsTiles() bool { return a.Bits == 4 && simd.TakesWords() }
 
 // grown returns a slice of n elements with undefined values; it is s itself if that is large
 // enough.

@@ -147,9 +147,9 @@ func (m *QuantizedRows) bytePanel(panel, space []float32, n0, nn int) {
 
 // panelRows returns how many rows of w are multiplied together with that many rows of x. With few, that is a single
 // panel, which then stays in the nearest cache. More rows of x, and AMX, would wait for x to be read again for each.
-func panelRows(rows int) int {
+func (p *PreparedRows) panelRows(rows int) int {
 	const few = 16
-	if simd.TakesWords() && rows <= few {
+	if p.tiles.TakesWords() && rows <= few {
 		return simd.PanelWidth()
 	}
 	return chunk
@@ -158,16 +158,13 @@ func panelRows(rows int) int {
 // multiplyTiles multiplies tiles of x with panels of codes.
 func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, from, to, lo, hi int) {
 	const width = 32
-	most := min(panelRows(to-from), hi-lo+width-1) / width // number of panels at a time
+	most := min(p.panelRows(to-from), hi-lo+width-1) / width // number of panels at a time
 	numbers, factors := p.tiles.PanelNumbers(), m.groups*width
 	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + 2*p.k/4*width)
 	defer scratch.release()
 	space := simd.Aligned(scratch.f)
 	work := cut(&space, simd.TileSpace(most))
 	w := simd.TilePanels{Codes: cut(&space, most*numbers), Scales: cut(&space, most*factors), Biases: cut(&space, most*factors)}
-	if m.packsTiles() && m.Mode != opdef.ModeAffine {
-		w.Table = &e2m1Codes
-	}
 	var large []int
 	for n0 := lo; n0 < hi; n0 += most * width {
 		end := min(n0+most*width, hi)
@@ -176,7 +173,7 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 		for i := range w.Count {
 			j := n0 + i*width
 			nn := min(width, end-j)
-			m.codePanel(w.Codes[i*numbers:][:numbers], space, j, nn, n0 == lo || !simd.ReadsAhead())
+			m.codePanel(&p.tiles, w.Codes[i*numbers:][:numbers], space, j, nn, n0 == lo || !p.tiles.TakesWords())
 			large = append(large, m.factorPanels(w.Scales[i*factors:], w.Biases[i*factors:], space, j, nn, 0, m.groups)...)
 		}
 		p.tiles.Multiply(out[n0-lo:], ld, from, to, end-n0, &w, work)
@@ -195,25 +192,26 @@ func (m *QuantizedRows) nextWords(first, n int) []byte {
 	return m.w.Data[at : at+4*n*words]
 }
 
-// codePanel makes a panel of nn rows of w. With ahead, it asks for the words of the next panel where it can.
-func (m *QuantizedRows) codePanel(panel, space []float32, n0, nn int, ahead bool) {
-	whole := m.Mode == opdef.ModeAffine && (m.Bits == 4 || m.Bits == 8) && m.w.Strides[1] == 1
+// codePanel makes a panel of nn rows of w for products with x. With ahead, it asks for the words of the next panel
+// where it can.
+func (m *QuantizedRows) codePanel(x *simd.Tiles, panel, space []float32, n0, nn int, ahead bool) {
+	whole := m.Bits == 4 || m.Bits == 8 // words hold whole codes
 	switch {
-	case m.packsTiles() || whole && simd.TakesWords():
+	case x.TakesWords() && whole:
 		words := m.cols * m.Bits / 32 // of a row
 		rows, stride := m.wordRows(n0, nn)
 		simd.TransposePanel(panel, rows, stride, nn, words)
 		if ahead && m.w.Strides[1] == 1 {
 			m.prefetch(n0+nn, min(n0+nn+simd.PanelWidth(), m.N()), 0, words)
 		}
-	case simd.TakesWords():
+	case x.TakesWords():
 		m.bytePanel(panel, space, n0, nn)
-	case whole:
+	case whole && m.w.Strides[1] == 1:
 		m.expandWords(panel, space, n0, nn, ahead)
 	default:
 		bytes := cut(&space, m.cols/4*simd.PanelWidth())
 		m.bytePanel(bytes, space, n0, nn)
-		simd.ExpandTiles(panel, bytes, m.cols, 8, m.GroupSize)
+		simd.TileCodes{Bits: 8, GroupSize: m.GroupSize}.Expand(panel, bytes, m.cols)
 	}
 }
 
@@ -232,7 +230,7 @@ func (m *QuantizedRows) expandWords(tiles, space []float32, n0, nn int, ahead bo
 		if ahead {
 			m.prefetch(n0+nn, min(n0+nn+width, m.N()), first, words)
 		}
-		simd.ExpandTiles(tiles[simd.TileNumbers(k0):], codes, kn, m.Bits, m.GroupSize)
+		m.tileCodes().Expand(tiles[simd.TileNumbers(k0):], codes, kn)
 	}
 }
 

@@ -102,17 +102,21 @@ const expandDoc = "makes tiles of codes from a panel of words, for each step, wh
 
 // expand4 takes four codes of each word at a time, by a shift for each.
 func (a *amx) expand4() {
-	a.begin("tileExpand4VBMI", expandDoc+" Shifts are those of the lower codes of two words, and of the upper ones.", "(dst *byte, codes *float32, steps int, words int, shifts *byte)", 5)
+	a.begin("tileExpand4VBMI", expandDoc+" Shifts are those of the lower codes of two words, and of the upper ones; table has the bytes that codes become.",
+		"(dst *byte, codes *float32, steps int, words int, shifts *byte, table *Table)", 6)
 	a.expandBegin(2)
 	a.line("MOVQ shifts+32(FP), AX")
 	a.line("VMOVDQU64 (AX), Z30")
 	a.line("VMOVDQU64 64(AX), Z29")
 	a.line("MOVL $0x0f0f0f0f, AX")
 	a.line("VPBROADCASTD AX, Z31")
+	a.line("MOVQ table+40(FP), AX")
+	a.line("VBROADCASTI32X4 (AX), Z28")
 	a.expandWords(128, func(half int, to string) {
 		for i := range 2 {
 			a.line("VPMULTISHIFTQB %d(SI), Z%d, Z%d", 64*half, 30-i, i)
 			a.line("VPANDD Z31, Z%d, Z%d", i, i)
+			a.line("VPSHUFB Z%d, Z28, Z%d", i, i)
 			a.line("VMOVDQU64 Z%d, %d%s", i, 64*i, to)
 		}
 	})

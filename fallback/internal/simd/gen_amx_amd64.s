@@ -3179,8 +3179,8 @@ vector:
 	VZEROUPPER
 	RET
 
-// func tileExpand4VBMI(dst *byte, codes *float32, steps int, words int, shifts *byte)
-TEXT ·tileExpand4VBMI(SB), NOSPLIT, $0-40
+// func tileExpand4VBMI(dst *byte, codes *float32, steps int, words int, shifts *byte, table *Table)
+TEXT ·tileExpand4VBMI(SB), NOSPLIT, $0-48
 	MOVQ dst+0(FP), DI
 	MOVQ codes+8(FP), SI
 	MOVQ steps+16(FP), CX
@@ -3192,6 +3192,8 @@ TEXT ·tileExpand4VBMI(SB), NOSPLIT, $0-40
 	VMOVDQU64 64(AX), Z29
 	MOVL $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z31
+	MOVQ table+40(FP), AX
+	VBROADCASTI32X4 (AX), Z28
 
 step:
 	MOVQ DX, BX
@@ -3199,15 +3201,19 @@ step:
 word:
 	VPMULTISHIFTQB 0(SI), Z30, Z0
 	VPANDD Z31, Z0, Z0
+	VPSHUFB Z0, Z28, Z0
 	VMOVDQU64 Z0, 0(DI)
 	VPMULTISHIFTQB 0(SI), Z29, Z1
 	VPANDD Z31, Z1, Z1
+	VPSHUFB Z1, Z28, Z1
 	VMOVDQU64 Z1, 64(DI)
 	VPMULTISHIFTQB 64(SI), Z30, Z0
 	VPANDD Z31, Z0, Z0
+	VPSHUFB Z0, Z28, Z0
 	VMOVDQU64 Z0, 0(DI)(R8*1)
 	VPMULTISHIFTQB 64(SI), Z29, Z1
 	VPANDD Z31, Z1, Z1
+	VPSHUFB Z1, Z28, Z1
 	VMOVDQU64 Z1, 64(DI)(R8*1)
 	ADDQ $128, SI
 	ADDQ $128, DI

@@ -67,7 +67,7 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	w.Scales, w.Biases = append(w.Scales, space[:GroupSlack]...), append(w.Biases, space[:GroupSlack]...)
 	x := make([]GroupLimbs, count)
 	var tiles Tiles
-	tiles.Reset(count, k, size, false)
+	tiles.Reset(count, k, TileCodes{Bits: 8, GroupSize: size})
 	for i := range x {
 		numbers[rng.IntN(k)] = float32(rng.NormFloat64())
 		require.True(t, x[i].Prepare(space[i*len(space)/3:(i+1)*len(space)/3], numbers, order, size), name)
@@ -76,9 +76,9 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	panel := make([]float32, 8*k)
 	TransposePanel(panel, bytes, k/4, rows, k/4)
 	codes := panel
-	if !TakesWords() {
+	if !tiles.TakesWords() {
 		codes = Aligned(make([]float32, TileNumbers(k)+15))
-		ExpandTiles(codes, panel, k, 8, size)
+		tiles.codes.Expand(codes, panel, k)
 	}
 	const ld = 33
 	want, got := make([]float32, count*ld), make([]float32, count*ld)

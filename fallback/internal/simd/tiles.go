@@ -13,31 +13,49 @@ import "unsafe"
 // has a step's elements: 64, or all of a group that has fewer. For packed codes, the even
 // ones of every eight come first.
 type Tiles struct {
-	rows, k, groupSize, step int
-	packed                   bool
-	limbs                    []byte
+	rows, k, step int
+	codes         TileCodes
+	words         bool
+	limbs         []byte
 	// factors has for each block and group the powers of two of 32 rows, and then Σ n·2^e
 	// of those rows.
 	factors []float32
 	memory  []byte
 }
 
+// TileCodes describes the codes of a matrix that tiles are multiplied with.
+type TileCodes struct {
+	Bits      int    // of a code
+	GroupSize int    // 32, 64 or 128, and with a table 16 or 32
+	Table     *Table // if not nil, the numbers that codes of 4 bits stand for
+}
+
 // HasTiles reports whether the processor supports such products.
 func HasTiles() bool { return active >= VNNI512 && active <= AMX }
 
-// TakesWords reports whether tiles of x are multiplied with panels of words of a matrix, not with tiles.
-func TakesWords() bool { return active >= VNNI512 && active < AMX }
-
-// TilesPay reports whether tiles are faster for that many rows of x than products with codes of that many
-// bits themselves. Making panels of the codes takes as long as products of 2 to 4 rows with the codes, and
-// longest with codes of 8 bits. AMX then multiplies up to 8 rows in the same time, while VNNI takes longer with
-// every 4 rows.
-func TilesPay(rows, bits int) bool {
-	if active == AMX {
-		return rows >= 5
+// TilesPay reports whether tiles are faster for that many rows of x than products with the codes themselves.
+// Making panels of the codes takes as long as products of 2 to 4 rows with the codes, and longest with codes of
+// 8 bits. AMX then multiplies up to 8 rows in the same time, while VNNI takes longer with every 4 rows. Where
+// AMX is, many rows are as fast as floats if VNNI multiplies them.
+func (c TileCodes) TilesPay(rows int) bool {
+	const manyRows = 128
+	switch {
+	case rows == 4:
+		return c.Bits < 8
+	case active != AMX:
+		return rows >= 6
+	case !c.fillsTiles():
+		return rows >= 6 && rows <= manyRows
 	}
-	return rows == 4 && bits < 8 || rows >= 6
+	return rows >= 5
 }
+
+// takeWords reports whether VNNI multiplies that many rows of x rather than AMX, which takes as long for few rows
+// as for 8.
+func (c TileCodes) takeWords(rows int) bool { return active != AMX || !c.fillsTiles() || rows <= 4 }
+
+// fillsTiles reports whether groups are large enough for steps of AMX.
+func (c TileCodes) fillsTiles() bool { return c.GroupSize >= 32 }
 
 const (
 	// tileRows is how many rows of x, at most, and of w are multiplied at a time.
@@ -47,10 +65,11 @@ const (
 	sumNumbers = 3 * tileRows * 16
 )
 
-// Reset sizes t for rows of x of k elements, in groups of 32, 64 or 128. If packed, they are for products
-// with words of 4-bit codes, where TakesWords; groups may then be of 16, if codes stand for numbers of a table.
-func (t *Tiles) Reset(rows, k, groupSize int, packed bool) {
-	t.rows, t.k, t.groupSize, t.step, t.packed = rows, k, groupSize, min(groupSize, 64), packed
+// Reset sizes t for rows of x of k elements, whole groups of these codes.
+func (t *Tiles) Reset(rows, k int, codes TileCodes) { t.reset(rows, k, codes, codes.takeWords(rows)) }
+
+func (t *Tiles) reset(rows, k int, codes TileCodes, words bool) {
+	t.rows, t.k, t.step, t.codes, t.words = rows, k, min(codes.GroupSize, 64), codes, words
 	blocks := (rows + tileRows - 1) / tileRows
 	size := blocks * t.blockBytes()
 	if cap(t.memory) < size+63 {
@@ -67,13 +86,19 @@ func (t *Tiles) Reset(rows, k, groupSize int, packed bool) {
 	t.clearFrom(rows)
 }
 
+// TakesWords reports whether t is multiplied with panels of words of a matrix, not with tiles of its codes.
+func (t *Tiles) TakesWords() bool { return t.words }
+
+// Packed reports whether these are words of 4-bit codes.
+func (t *Tiles) Packed() bool { return t.words && t.codes.Bits == 4 }
+
 // multipliedRows is how many rows the kernel in use multiplies of a block that has that
 // many; those that are missing must be 0.
-func multipliedRows(rows int) int {
+func (t *Tiles) multipliedRows(rows int) int {
 	switch {
 	case rows == 0:
 		return 0
-	case active != AMX:
+	case t.words:
 		return (rows + 3) / 4 * 4
 	case rows <= 8:
 		return 8
@@ -86,12 +111,12 @@ func multipliedRows(rows int) int {
 // clearFrom clears the rows after the last one, as far as they are multiplied.
 func (t *Tiles) clearFrom(row int) {
 	block := row / tileRows * tileRows
-	for end := block + multipliedRows(row-block); row < end; row++ {
+	for end := block + t.multipliedRows(row-block); row < end; row++ {
 		limbs, factors := t.place(row)
 		for i := 0; i < 3*t.k/t.step; i++ {
 			clear(t.limbs[limbs+2*i*t.tileBytes():][:t.step])
 		}
-		for g := range t.k / t.groupSize {
+		for g := range t.k / t.codes.GroupSize {
 			t.factors[factors+2*tileRows*g], t.factors[factors+2*tileRows*g+tileRows] = 0, 0
 		}
 	}
@@ -99,7 +124,7 @@ func (t *Tiles) clearFrom(row int) {
 
 func (t *Tiles) tileBytes() int    { return 16 * t.step }
 func (t *Tiles) blockBytes() int   { return 3 * tileRows * t.k }
-func (t *Tiles) blockFactors() int { return 2 * tileRows * (t.k / t.groupSize) }
+func (t *Tiles) blockFactors() int { return 2 * tileRows * (t.k / t.codes.GroupSize) }
 
 // place returns where the first limb and the first power of a row are.
 func (t *Tiles) place(row int) (limb, factor int) {
@@ -115,7 +140,7 @@ func (t *Tiles) Set(i int, x []float32) bool {
 	if largest >= 0x7f800000 {
 		return false
 	}
-	for g := range t.k / t.groupSize {
+	for g := range t.k / t.codes.GroupSize {
 		if s := t.factors[factors+2*tileRows*g+tileRows]; s-s != 0 {
 			return false
 		}
@@ -123,12 +148,12 @@ func (t *Tiles) Set(i int, x []float32) bool {
 	return true
 }
 
-// TileNumbers is how many float32 numbers ExpandTiles needs for k elements of 32 rows.
+// TileNumbers is how many float32 numbers TileCodes.Expand needs for k elements of 32 rows.
 func TileNumbers(k int) int { return 8 * k }
 
 // PanelNumbers is how many float32 numbers a panel of codes has for rows like those of t.
 func (t *Tiles) PanelNumbers() int {
-	if t.packed {
+	if t.Packed() {
 		return t.k / 8 * tileRows
 	}
 	return TileNumbers(t.k)
@@ -137,12 +162,11 @@ func (t *Tiles) PanelNumbers() int {
 // TileSpace is how many float32 numbers Multiply needs as space for that many panels.
 func TileSpace(panels int) int { return sumNumbers + tileRows*tileRows*panels }
 
-// ExpandTiles makes tiles of 32 rows of a matrix from a panel of words with k codes
-// of 4 or 8 bits in each column, in groups of groupSize. dst, of TileNumbers, begins at
-// a multiple of 64 bytes. Only processors that have tiles and do not take words need these.
-func ExpandTiles(dst, codes []float32, k, bits, groupSize int) {
-	step := min(groupSize, 64)
-	expandTiles(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 32*k), codes, k/step, step*bits/32, bits)
+// Expand makes tiles of 32 rows of a matrix from a panel of words, with k codes of 4 or 8 bits in each column.
+// dst, of TileNumbers, begins at a multiple of 64 bytes. Rows of x that take words do not need these.
+func (c TileCodes) Expand(dst, words []float32, k int) {
+	step := min(c.GroupSize, 64)
+	c.expand(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 32*k), words, k/step, step*c.Bits/32)
 }
 
 // Aligned returns s from the first multiple of 64 bytes on, which drops up to
@@ -151,20 +175,14 @@ func Aligned(s []float32) []float32 {
 	return s[-int(uintptr(unsafe.Pointer(unsafe.SliceData(s))))&63/4:]
 }
 
-// TilePanels are panels of 32 rows of a matrix, of PanelNumbers each: the tiles of their codes or, where
-// TakesWords, their words, transposed, which have four codes of 8 bits or, for rows of x that are prepared for
-// these, eight of 4 bits. Each panel has scales and biases with a row of 32 for each group.
+// TilePanels are panels of 32 rows of a matrix, of PanelNumbers each: the tiles of their codes or, for rows of x
+// that take words, their words, transposed, which have eight codes of 4 bits or, of other codes, four bytes. Each panel has scales and biases with a row of 32 for each group.
 type TilePanels struct {
 	Count                 int
 	Codes, Scales, Biases []float32
-	Table                 *Table // if not nil, the numbers of codes of 4 bits, in groups of 16 or 32
-	// Next is what will be read after the products, and is asked for meanwhile where
-	// ReadsAhead.
+	// Next is what will be read after the products. It is asked for meanwhile if x takes words.
 	Next []byte
 }
-
-// ReadsAhead reports whether the processor can ask for memory between products.
-func ReadsAhead() bool { return active != AMX }
 
 // Multiply sets c[(i-lo)·ldc+j] to the product of row i of x with row j of the
 // panels, for lo <= i < hi and j < columns, which end in the last panel. lo is a
@@ -176,7 +194,7 @@ func (t *Tiles) Multiply(c []float32, ldc, lo, hi, columns int, w *TilePanels, s
 	next := w.Next
 	for first := lo; first < hi; first += tileRows {
 		rows := min(tileRows, hi-first)
-		clear(block[:multipliedRows(rows)*width])
+		clear(block[:t.multipliedRows(rows)*width])
 		t.product(block, first, rows, w, sums, next)
 		next = nil
 		for i := range rows {

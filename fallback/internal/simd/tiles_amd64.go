@@ -50,23 +50,30 @@ var splitOrders = [2][16]uint32{
 // split makes the limbs of a row, and returns the largest of the bits of its absolute
 // values.
 func (t *Tiles) split(limbs, factors int, x []float32) (largest uint32) {
-	groups := t.k / t.groupSize
+	groups := t.k / t.codes.GroupSize
 	to, powers := t.limbs[limbs:], t.factors[factors:]
 	_, _, _ = to[(3*t.k/t.step-1)*2*t.tileBytes()+t.step-1], powers[2*tileRows*groups-tileRows], x[t.k-1]
-	tileSplit(&to[0], &x[0], &powers[0], groups, t.groupSize/t.step, t.step/16, 2*t.tileBytes(), &largest, &splitOrders[toInt(t.packed)])
+	tileSplit(&to[0], &x[0], &powers[0], groups, t.codes.GroupSize/t.step, t.step/16, 2*t.tileBytes(), &largest, &splitOrders[toInt(t.Packed())])
 	return largest
 }
 
-func expandTiles(dst []byte, codes []float32, steps, words, bits int) {
-	_, _ = dst[1024*words/bits*steps-1], codes[32*words*steps-1]
+// ownCodes are codes that stand for themselves.
+var ownCodes = Table{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
+
+func (c TileCodes) expand(dst []byte, words []float32, steps, perStep int) {
+	_, _ = dst[1024*perStep/c.Bits*steps-1], words[32*perStep*steps-1]
 	if active != AMX {
 		panic("simd: tiles of codes without AMX")
 	}
-	if bits == 4 {
-		tileExpand4VBMI(&dst[0], &codes[0], steps, words, &codeShifts[0])
+	if c.Bits == 8 {
+		tileExpand8(&dst[0], &words[0], steps, perStep)
 		return
 	}
-	tileExpand8(&dst[0], &codes[0], steps, words)
+	table := c.Table
+	if table == nil {
+		table = &ownCodes
+	}
+	tileExpand4VBMI(&dst[0], &words[0], steps, perStep, &codeShifts[0], table)
 }
 
 type vnniProduct func(c *float32, x, b *byte, scales, biases, factors *float32, groups, panels, stride, apart, quarters int, next *byte, advance int, table *Table)
@@ -80,36 +87,37 @@ var vnniProducts = [2][3]vnniProduct{
 // tableProducts are those with codes of a table, for groups of 16 and 32.
 var tableProducts = [2]vnniProduct{tileProductTable16, tileProductTable32}
 
-func (t *Tiles) vnniProduct(table *Table) vnniProduct {
+func (t *Tiles) vnniProduct() vnniProduct {
+	size := t.codes.GroupSize
 	switch {
-	case table == nil && t.groupSize >= 32:
-		return vnniProducts[toInt(t.packed)][t.groupSize/64]
-	case table == nil || !t.packed || t.groupSize > 32:
+	case t.codes.Table == nil && size >= 32:
+		return vnniProducts[toInt(t.Packed())][size/64]
+	case t.codes.Table == nil || t.codes.Bits != 4 || size > 32:
 		panic("simd: a table without codes of 4 bits in groups of 16 or 32, or groups of 16 without one")
 	}
-	return tableProducts[t.groupSize/32]
+	return tableProducts[size/32]
 }
 
 // product adds the products of rows up to 32 from first on to c, of 32 columns for each
 // panel. next is asked for meanwhile.
 func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []float32, next []byte) {
-	groups := t.k / t.groupSize
+	groups := t.k / t.codes.GroupSize
 	limbs, factors := t.place(first)
 	_, _, _ = c[tileRows*tileRows*w.Count-1], t.limbs[limbs+t.blockBytes()-1], t.factors[factors+t.blockFactors()-1]
 	_, _, _, _ = w.Codes[t.PanelNumbers()*w.Count-1], w.Scales[32*groups*w.Count-1], w.Biases[32*groups*w.Count-1], space[sumNumbers-1]
 	b := (*byte)(unsafe.Pointer(&w.Codes[0]))
-	if active != AMX {
-		kernel := t.vnniProduct(w.Table)
+	if t.words {
+		kernel := t.vnniProduct()
 		ahead, advance, quarters := b, 0, (rows+3)/4
 		if len(next) > 0 {
 			ahead, advance = &next[0], min((len(next)*16-1)/(t.k*w.Count*quarters)+1, 256)
 		}
-		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*t.PanelNumbers(), 128*groups, quarters, ahead, advance, w.Table)
+		kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, w.Count, 4*t.PanelNumbers(), 128*groups, quarters, ahead, advance, t.codes.Table)
 		return
 	}
-	products := &amxProducts[multipliedRows(rows)/16] // 0, 1, 2: 8, 16, 32 rows
+	products := &amxProducts[t.multipliedRows(rows)/16] // 0, 1, 2: 8, 16, 32 rows
 	kernel := products.one
-	if t.groupSize == 2*t.step {
+	if t.codes.GroupSize == 2*t.step {
 		kernel = products.two
 	}
 	kernel(&c[0], &t.limbs[limbs], b, &w.Scales[0], &w.Biases[0], &t.factors[factors], groups, &space[0], &products.configs[t.step/32][0],

@@ -28,7 +28,7 @@ func forTileLevels(t *testing.T, test func(t *testing.T)) {
 func testTiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
 	var x Tiles
-	x.Reset(96, 640, 128, false)
+	x.Reset(96, 640, TileCodes{Bits: 8, GroupSize: 128})
 	for i := range x.limbs { // so that rows that do not exist must be cleared
 		x.limbs[i] = 1
 	}
@@ -40,35 +40,35 @@ func testTiles(t *testing.T) {
 			checkTiles(t, rng, &x, f, rows)
 		}
 	}
-	x.Reset(1, 32, 32, false)
+	x.Reset(1, 32, TileCodes{Bits: 8, GroupSize: 32})
 	row := make([]float32, 32)
 	row[3] = float32(math.Inf(1))
 	require.False(t, x.Set(0, row))
 }
 
-// tileForm is a form of codes that tiles are multiplied with.
+// tileForm is a form in which tiles are multiplied with codes.
 type tileForm struct {
-	bits, size int
-	table      *Table
+	codes TileCodes
+	words bool
 }
 
 // tileForms lists those of the level in use.
 func tileForms() (all []tileForm) {
-	for _, size := range []int{32, 64, 128} {
-		all = append(all, tileForm{8, size, nil}, tileForm{4, size, nil})
-	}
-	if TakesWords() {
-		table := &Table{0, 12, 24, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 2}
-		all = append(all, tileForm{4, 16, table}, tileForm{4, 32, table})
+	table := &Table{0, 12, 24, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 2}
+	for _, codes := range []TileCodes{{4, 32, nil}, {4, 64, nil}, {4, 128, nil}, {8, 32, nil}, {8, 64, nil}, {8, 128, nil}, {4, 32, table}, {4, 16, table}} {
+		all = append(all, tileForm{codes, true})
+		if active == AMX && codes.fillsTiles() {
+			all = append(all, tileForm{codes, false})
+		}
 	}
 	return all
 }
 
 func checkTiles(t *testing.T, rng *rand.Rand, x *Tiles, f tileForm, rows int) {
 	t.Helper()
-	groups := 1 + rng.IntN(5)
-	k := groups * f.size
-	x.Reset(rows, k, f.size, f.bits == 4 && TakesWords())
+	groups, size := 1+rng.IntN(5), f.codes.GroupSize
+	k := groups * size
+	x.reset(rows, k, f.codes, f.words)
 	requireCleared(t, x)
 	numbers := make([]float32, rows*k)
 	for i := range numbers {
@@ -79,10 +79,10 @@ func checkTiles(t *testing.T, rng *rand.Rand, x *Tiles, f tileForm, rows int) {
 	}
 	largest := make([]float64, rows*groups) // elements of groups, which determine how they are rounded
 	for g := range largest {
-		group := numbers[g*f.size : (g+1)*f.size]
+		group := numbers[g*size : (g+1)*size]
 		largest[g] = float64(max(slices.Max(group), -slices.Min(group)))
 	}
-	w, panels := randomPanels(rng, x, f)
+	w, panels := randomPanels(rng, x)
 	const ldc = 65
 	columns := 33 + rng.IntN(32) // the second panel is used in part
 	c, same := make([]float32, rows*ldc), make([]float32, rows*ldc)
@@ -104,7 +104,7 @@ func checkTiles(t *testing.T, rng *rand.Rand, x *Tiles, f tileForm, rows int) {
 			want, most := 0.0, 0.0
 			for l, v := range numbers[row*k : (row+1)*k] {
 				want += w.at(j, l) * float64(v)
-				g := l / f.size
+				g := l / size
 				scale, bias := float64(w.Scales[j*groups+g]), float64(w.Biases[j*groups+g])
 				most += (math.Abs(scale*float64(w.Data[j*w.Stride+l])) + math.Abs(bias)) * largest[row*groups+g]
 			}
@@ -114,27 +114,28 @@ func checkTiles(t *testing.T, rng *rand.Rand, x *Tiles, f tileForm, rows int) {
 }
 
 // randomPanels returns a matrix of 32 rows, with what a table makes of its codes, and two panels with the same numbers.
-func randomPanels(rng *rand.Rand, x *Tiles, f tileForm) (w Codes, panels TilePanels) {
-	k, groups := x.k, x.k/f.size
-	w = randomCodeRows(rng, Natural, f.bits, f.size, groups, 32)
-	words := make([]float32, k*f.bits)
+func randomPanels(rng *rand.Rand, x *Tiles) (w Codes, panels TilePanels) {
+	k, bits, size := x.k, x.codes.Bits, x.codes.GroupSize
+	groups := k / size
+	w = randomCodeRows(rng, Natural, bits, size, groups, 32)
+	words := make([]float32, k*bits)
 	for j := range 32 {
 		for l := range k {
-			at := l*f.bits/32*32 + j
-			word := math.Float32bits(words[at]) | uint32(w.Data[j*w.Stride+l])<<(l*f.bits%32)
+			at := l*bits/32*32 + j
+			word := math.Float32bits(words[at]) | uint32(w.Data[j*w.Stride+l])<<(l*bits%32)
 			words[at] = math.Float32frombits(word)
 		}
 	}
 	codes := Aligned(make([]float32, 2*x.PanelNumbers()+15))
-	if TakesWords() {
+	if x.TakesWords() {
 		copy(codes[copy(codes, words):], words)
 	} else {
-		ExpandTiles(codes, words, k, f.bits, f.size)
-		ExpandTiles(codes[TileNumbers(k):], words, k, f.bits, f.size)
+		x.codes.Expand(codes, words, k)
+		x.codes.Expand(codes[TileNumbers(k):], words, k)
 	}
 	for i, code := range w.Data {
-		if f.table != nil {
-			w.Data[i] = f.table[code]
+		if x.codes.Table != nil {
+			w.Data[i] = x.codes.Table[code]
 		}
 	}
 	scales, biases := make([]float32, 32*groups), make([]float32, 32*groups)
@@ -143,18 +144,18 @@ func randomPanels(rng *rand.Rand, x *Tiles, f tileForm) (w Codes, panels TilePan
 			scales[g*32+j], biases[g*32+j] = w.Scales[j*groups+g], w.Biases[j*groups+g]
 		}
 	}
-	return w, TilePanels{2, codes, append(scales, scales...), append(biases, biases...), f.table, make([]byte, 5000)}
+	return w, TilePanels{2, codes, append(scales, scales...), append(biases, biases...), make([]byte, 5000)}
 }
 
 // requireCleared checks the rows that are multiplied although they do not exist.
 func requireCleared(t *testing.T, x *Tiles) {
 	last := x.rows / tileRows * tileRows
-	for row := x.rows; row < last+multipliedRows(x.rows-last); row++ {
+	for row := x.rows; row < last+x.multipliedRows(x.rows-last); row++ {
 		limbs, factors := x.place(row)
 		for i := range 3 * x.k / x.step {
 			require.Zero(t, slices.Max(x.limbs[limbs+2*i*x.tileBytes():][:x.step]))
 		}
-		for g := range x.k / x.groupSize {
+		for g := range x.k / x.codes.GroupSize {
 			require.Zero(t, x.factors[factors+2*tileRows*g])
 			require.Zero(t, x.factors[factors+2*tileRows*g+tileRows])
 		}
@@ -163,17 +164,17 @@ func requireCleared(t *testing.T, x *Tiles) {
 
 // multiplyTiles does what the kernels do, in their order.
 func multiplyTiles(c []float32, ldc int, x *Tiles, codes []byte, stride int, scales, biases []float32) {
-	groups := x.k / x.groupSize
+	groups := x.k / x.codes.GroupSize
 	for i := range x.rows {
 		limbs, factors := x.place(i)
 		for j := range 32 {
 			var sum float32
 			for g := range groups {
 				var sums [3]int32
-				for l := g * x.groupSize; l < (g+1)*x.groupSize; l++ {
+				for l := g * x.codes.GroupSize; l < (g+1)*x.codes.GroupSize; l++ {
 					step, at := l/x.step, l%x.step
 					code := codes[j*stride+l]
-					if x.packed { // the even ones of eight first
+					if x.Packed() { // the even ones of eight first
 						at = at/8*8 + at%2*4 + at%8/2
 					}
 					for limb := range sums {
@@ -205,7 +206,7 @@ func benchmarkTiles(b *testing.B) {
 	const rows, k, size = 256, 1024, 128
 	rng := rand.New(rand.NewPCG(13, 13))
 	var x Tiles
-	x.Reset(rows, k, size, false)
+	x.Reset(rows, k, TileCodes{Bits: 8, GroupSize: size})
 	for i := range rows {
 		x.Set(i, randomNumbers(rng, k))
 	}
@@ -214,11 +215,11 @@ func benchmarkTiles(b *testing.B) {
 	tiles, space := Aligned(make([]float32, panels*TileNumbers(k)+15)), Aligned(make([]float32, TileSpace(panels)+15))
 	fastest(b, rows*width*k, func() {
 		for i := range panels {
-			if TakesWords() {
+			if x.TakesWords() {
 				copy(tiles[i*TileNumbers(k):], words)
 				continue
 			}
-			ExpandTiles(tiles[i*TileNumbers(k):], words, k, 8, size)
+			x.codes.Expand(tiles[i*TileNumbers(k):], words, k)
 		}
 		x.Multiply(c, width, 0, rows, width, &TilePanels{Count: panels, Codes: tiles, Scales: factors, Biases: factors}, space)
 	})

@@ -10,7 +10,7 @@ func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { retu
 
 // There are no tiles, as HasTiles reports.
 func (t *Tiles) split(int, int, []float32) uint32                            { return 0 }
-func expandTiles([]byte, []float32, int, int, int)                           {}
+func (c TileCodes) expand([]byte, []float32, int, int)                       {}
 func (t *Tiles) product([]float32, int, int, *TilePanels, []float32, []byte) {}
 func (l *GroupLimbs) split([]float32) uint32                                 { return 0 }
 func groupDotsVector([]float32, int, *Codes, []GroupLimbs, int)              {}
