@@ -9,10 +9,11 @@ import (
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
-// projection multiplies a few rows with quantized matrices: the fused op of that
-// name in csrc/ops/ops.def. Every worker prepares the rows for itself, including the
-// norm or SiLU: waiting until one worker has done it for all would take longer. The results
-// have the same bits as those of the ops that it replaces.
+// projection multiplies rows with quantized matrices: the fused op of that name in
+// csrc/ops/ops.def. Where they have few elements, every worker prepares the rows for
+// itself, including the norm or SiLU, since waiting for others would take longer; else
+// a loop before the products does. The results have the same bits as those of the ops
+// that it replaces.
 type projection struct {
 	op       opdef.ProjectionParams
 	dtype    array.DType // of the rows, however they are given, and of the products
@@ -26,9 +27,13 @@ type projection struct {
 	starts   []int         // the first unit of each matrix
 	best     []float32     // with arg_max: the largest product of each block, then their places
 	index    *array.Array
+	shared   *PreparedRows // if not nil, what the loop before the products prepares
 }
 
 const (
+	// projectionRows is how many rows projections have at most. More, those of prompts, are
+	// better divided into blocks as well as columns.
+	projectionRows = 64
 	// projectionBlock is how many products are computed at a time.
 	projectionBlock = 128
 	// projectionAlign is the number of products in a line of the cache. It is less
@@ -43,36 +48,57 @@ const (
 func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	o := &opdef.Projection
 	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
-	if op.Epilogue == opdef.ProjectionArgMax {
+	x := &a[o.X.Index]
+	rows := x.Size() / x.Dim(-1)
+	together := rows > 1 && x.Size() > ownElements
+	switch {
+	case op.Epilogue == opdef.ProjectionArgMax: // of one row
 		s.Loops = append(s.Loops, Loop{Kernel: "arg_max_join", First: o.Out.Index})
 		s.Scratch = 2 * argMaxBlocks(a[o.W.Index].Dim(0))
+	case together:
+		s.Loops = []Loop{{Kernel: "projection_rows"}, {Kernel: o.Name, First: o.Residual.Index}}
+		w := packed{Quantization: quantizationOf(op, &a[o.Scales.Index]), cols: x.Dim(-1)}
+		s.Scratch = w.preparedSpace(rows)
 	}
 	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
-		p := &projection{op: op, best: scratch}
-		p.rowsOf(&a[o.X.Index])
-		if up := &a[o.Up.Index]; up.Present() {
-			p.up = rowsIn(up)
+		p, err := newProjection(a, op)
+		switch {
+		case err != nil:
+			return nil, err
+		case !together:
+			p.best = scratch
+			return p.parts(), nil
 		}
-		p.gain, p.residual = &a[o.Gain.Index], &a[o.Residual.Index]
-		for i := range opdef.ProjectionGroups {
-			m := a[o.W.Index+i*opdef.ProjectionGroupSize:]
-			if m[0].Present() {
-				if err := p.add(m[0], m[1], m[2], m[3]); err != nil {
-					return nil, err
-				}
-			}
-		}
-		return p.parts(), nil
+		return append([]workers.Part{p.prepareFor(scratch)}, p.parts()...), nil
 	}
 	return s
+}
+
+func newProjection(a []array.Array, op opdef.ProjectionParams) (*projection, error) {
+	o := &opdef.Projection
+	p := &projection{op: op}
+	p.rowsOf(&a[o.X.Index])
+	if up := &a[o.Up.Index]; up.Present() {
+		p.up = rowsIn(up)
+	}
+	p.gain, p.residual = &a[o.Gain.Index], &a[o.Residual.Index]
+	for i := range opdef.ProjectionGroups {
+		m := a[o.W.Index+i*opdef.ProjectionGroupSize:]
+		if m[0].Present() {
+			if err := p.add(m[0], m[1], m[2], m[3]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p, nil
 }
 
 // projection checks what the loops assume.
 func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 	o := &opdef.Projection
 	x := &a[o.X.Index]
-	if x.Size() == 0 || x.Size() > maxFewRows*x.Dim(-1) {
-		c.fail("x of shape %v has no rows, or more than %d", x.Shape, maxFewRows)
+	if x.Size() == 0 || x.Size() > projectionRows*x.Dim(-1) {
+		c.fail("x of shape %v has no rows, or more than %d", x.Shape, projectionRows)
 		return
 	}
 	rows := x.Size() / x.Dim(-1)
@@ -100,20 +126,9 @@ func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 // argMaxBlocks counts the blocks of n products.
 func argMaxBlocks(n int) int { return (n + argMaxBlock - 1) / argMaxBlock }
 
-// rowsOf sets the rows to those of x.
-func (p *projection) rowsOf(x *array.Array) {
-	p.dtype, p.rows, p.row = x.DType, x.Size()/x.Dim(-1), rowsIn(x)
-}
-
-// rowsIn returns what reads the rows of x.
-func rowsIn(x *array.Array) func(i int, buf []float32) []float32 {
-	n, last := x.Dim(-1), len(x.Shape)-1
-	return func(i int, buf []float32) []float32 { return floats(x, x.Offset+i*n, x.Strides[last], n, buf) }
-}
-
 // add adds a matrix and its result, if it has one of its own.
 func (p *projection) add(w, scales, biases, out array.Array) error {
-	m, err := NewQuantizedRows(w, scales, biases, p.quantization(&scales))
+	m, err := NewQuantizedRows(w, scales, biases, quantizationOf(p.op, &scales))
 	if err != nil {
 		return err
 	}
@@ -123,9 +138,9 @@ func (p *projection) add(w, scales, biases, out array.Array) error {
 	return nil
 }
 
-// quantization returns the quantization of matrices with such scales.
-func (p *projection) quantization(scales *array.Array) Quantization {
-	q := Quantization{GroupSize: int(p.op.GroupSize), Bits: int(p.op.Bits)}
+// quantizationOf returns the quantization of matrices with such scales.
+func quantizationOf(op opdef.ProjectionParams, scales *array.Array) Quantization {
+	q := Quantization{GroupSize: int(op.GroupSize), Bits: int(op.Bits)}
 	switch {
 	case scales.DType != array.Uint8:
 	case q.Bits == 8:
@@ -171,51 +186,13 @@ func (p *projection) parts() []workers.Part {
 	return []workers.Part{{Units: p.units(), Align: align, Cost: cost, Run: p.each(p.store)}}
 }
 
-// each calls f for blocks once the rows are prepared, with room for three blocks of
-// every row.
-func (p *projection) each(f func(l *lane, lo, hi int, space []float32)) func(*workers.Context, int, int) error {
-	k := p.matrices[0].K()
-	return func(c *workers.Context, lo, hi int) error {
-		l := laneOf(c, 3*k+3*projectionBlock*p.rows)
-		if !c.Prepared() {
-			p.prepare(l, k)
-		}
-		for ; lo < hi; lo += projectionBlock {
-			f(l, lo, min(lo+projectionBlock, hi), l.space)
-		}
-		return nil
-	}
-}
-
-// prepare brings the rows into the form that the matrices multiply.
-func (p *projection) prepare(l *lane, k int) {
-	p.matrices[0].Reset(&l.prepared, p.rows)
-	for i := range p.rows {
-		space := l.space
-		row := p.row(i, cut(&space, k))
-		if p.op.Norm != 0 {
-			normed := cut(&space, k)
-			normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
-			roundFloats(p.dtype, normed)
-			row = normed
-		}
-		if p.up != nil {
-			gated := cut(&space, k)
-			simd.SiLUMul(gated, row, p.up(i, cut(&space, k)))
-			roundFloats(p.dtype, gated)
-			row = gated
-		}
-		l.prepared.Set(i, row)
-	}
-}
-
 // store stores units [lo, hi), maybe of several matrices.
-func (p *projection) store(l *lane, lo, hi int, space []float32) {
+func (p *projection) store(x *PreparedRows, lo, hi int, space []float32) {
 	for i := range p.matrices {
 		start := p.starts[i]
 		from, to := max(lo-start, 0), min(hi-start, p.matrices[i].N())
 		if from < to {
-			sums := p.products(l, i, from, to, p.placeIn(i, from, to-from, space))
+			sums := p.products(x, i, from, to, p.placeIn(i, from, to-from, space))
 			p.storeTo(i, from, to-from, sums)
 		}
 	}
@@ -232,24 +209,24 @@ func (p *projection) placeIn(matrix, first, n int, buf []float32) []float32 {
 }
 
 // storeTo stores n columns of a result, one row after another.
-func (p *projection) storeTo(matrix, first, n int, x []float32) {
+func (p *projection) storeTo(matrix, first, n int, products []float32) {
 	out := &p.outs[matrix]
 	stride := out.Strides[len(out.Strides)-1]
 	for i := range p.rows {
-		storeFloats(out, out.Offset+(i*p.matrices[matrix].N()+first)*stride, stride, x[i*n:(i+1)*n])
+		storeFloats(out, out.Offset+(i*p.matrices[matrix].N()+first)*stride, stride, products[i*n:(i+1)*n])
 	}
 }
 
 // products returns columns [lo, hi) of the rows' products with a matrix, in res.
-func (p *projection) products(l *lane, matrix, lo, hi int, res []float32) []float32 {
-	p.matrices[matrix].Multiply(res, hi-lo, &l.prepared, lo, hi)
+func (p *projection) products(x *PreparedRows, matrix, lo, hi int, res []float32) []float32 {
+	p.matrices[matrix].Multiply(res, hi-lo, x, lo, hi)
 	return res
 }
 
 // addResidual is store of one matrix, to which the residual is added.
-func (p *projection) addResidual(l *lane, lo, hi int, space []float32) {
+func (p *projection) addResidual(x *PreparedRows, lo, hi int, space []float32) {
 	n := hi - lo
-	sums := p.products(l, 0, lo, hi, cut(&space, p.rows*n))
+	sums := p.products(x, 0, lo, hi, cut(&space, p.rows*n))
 	roundFloats(p.dtype, sums)
 	stride := p.residual.Strides[len(p.residual.Strides)-1]
 	for i := range p.rows {
@@ -262,10 +239,10 @@ func (p *projection) addResidual(l *lane, lo, hi int, space []float32) {
 }
 
 // siLUMul stores SiLU of the first matrix's products times the second's.
-func (p *projection) siLUMul(l *lane, lo, hi int, space []float32) {
+func (p *projection) siLUMul(x *PreparedRows, lo, hi int, space []float32) {
 	n := hi - lo
-	gate := p.products(l, 0, lo, hi, cut(&space, p.rows*n))
-	up := p.products(l, 1, lo, hi, cut(&space, p.rows*n))
+	gate := p.products(x, 0, lo, hi, cut(&space, p.rows*n))
+	up := p.products(x, 1, lo, hi, cut(&space, p.rows*n))
 	roundFloats(p.dtype, gate)
 	roundFloats(p.dtype, up)
 	res := p.placeIn(0, lo, n, space)
@@ -274,8 +251,8 @@ func (p *projection) siLUMul(l *lane, lo, hi int, space []float32) {
 }
 
 // argMax finds the largest of each block; lo begins one.
-func (p *projection) argMax(l *lane, lo, hi int, space []float32) {
-	sums := p.products(l, 0, lo, hi, cut(&space, hi-lo))
+func (p *projection) argMax(x *PreparedRows, lo, hi int, space []float32) {
+	sums := p.products(x, 0, lo, hi, cut(&space, hi-lo))
 	roundFloats(array.DType(p.op.Dtype), sums)
 	for ; lo < hi; lo += argMaxBlock {
 		some := cut(&sums, min(argMaxBlock, hi-lo))

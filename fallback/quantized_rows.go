@@ -1,8 +1,6 @@
 package fallback
 
 import (
-	"sync"
-
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -59,20 +57,18 @@ type PreparedRows struct {
 	order     simd.Order
 	groupSize int
 	limbs     []simd.Limbs
-	bytes     []byte
 	groups    []simd.GroupLimbs
-	space     []float32 // of groups
+	space     []float32 // of limbs or groups
+	stride    int       // of space, from row to row
 	tiles     simd.Tiles
-	stride    int // of limbs in bytes, or of groups in floats
 
 	keepsFloats bool
 	floats      []float32 // the rows, if products may need them
 
-	// Rows with infinities or NaNs, or whose sums of a group overflow, and their floats: whole
-	// numbers cannot represent them.
-	mu       sync.Mutex
-	endless  []int
-	endlessX []float32
+	// endless has the floats of each row with infinities or NaNs, or whose sums of a group
+	// overflow: whole numbers cannot represent them. Those of other rows are empty.
+	endless [][]float32
+	memory  []float32 // of Reset
 }
 
 // rowForm is how rows of x are multiplied.
@@ -123,7 +119,9 @@ func (a *packed) integers() bool { return a.Mode != opdef.ModeMXFP8 }
 
 // keepsFloats reports whether rows of x are needed as floats as well, for rows of w whose factors
 // are too large for whole numbers.
-func (a *packed) keepsFloats() bool { return a.Mode == opdef.ModeMXFP4 }
+func (a *packed) keepsFloats(form rowForm) bool {
+	return form == floatForm || form == dotForm || a.Mode == opdef.ModeMXFP4
+}
 
 // order returns the order in which rows of x match the codes.
 func (a *packed) order() simd.Order {
@@ -145,24 +143,53 @@ var e2m1Codes = func() (table simd.Table) {
 
 // Reset prepares p for that many rows of x.
 func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
-	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), m.GroupSize, m.form(rows)
-	p.endless, p.endlessX = p.endless[:0], p.endlessX[:0]
+	p.memory = grown(p.memory, m.preparedSpace(rows))
+	m.resetIn(p, rows, p.memory)
+}
+
+// preparedSpace returns how many numbers resetIn needs.
+func (a *packed) preparedSpace(rows int) int {
+	form, n := a.form(rows), 0
+	if form == tileForm {
+		n = simd.TilesSpace(rows, a.cols, a.tileCodes())
+	}
+	if a.keepsFloats(form) {
+		n += rows * a.cols
+	}
+	return n + rows*a.rowStride(form)
+}
+
+// rowStride returns how many numbers of space a row has.
+func (a *packed) rowStride(form rowForm) int {
+	switch form {
+	case limbForm:
+		return (simd.LimbSpace(a.cols, a.order()) + 3) / 4
+	case groupForm:
+		return simd.GroupLimbSpace(a.cols, a.order(), a.limbGroup())
+	}
+	return 0
+}
+
+// limbGroup is the size of groups of x in the form groupForm.
+func (a *packed) limbGroup() int { return max(a.GroupSize, 2*minGroup) }
+
+// resetIn is Reset with memory of the caller, which holds p until the next one.
+func (m *QuantizedRows) resetIn(p *PreparedRows, rows int, space []float32) {
+	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), m.limbGroup(), m.form(rows)
+	p.endless = grown(p.endless, rows)
+	p.stride = m.rowStride(p.form)
 	switch p.form {
 	case limbForm:
-		p.stride = simd.LimbSpace(p.k, p.order)
-		p.bytes = grown(p.bytes, rows*p.stride)
 		p.limbs = grown(p.limbs, rows)
 	case groupForm:
-		p.groupSize = max(p.groupSize, 2*minGroup)
-		p.stride = simd.GroupLimbSpace(p.k, p.order, p.groupSize)
-		p.space = grown(p.space, rows*p.stride)
 		p.groups = grown(p.groups, rows)
 	case tileForm:
-		p.tiles.Reset(rows, p.k, m.tileCodes())
+		p.tiles.Reset(rows, p.k, m.tileCodes(), cut(&space, simd.TilesSpace(rows, p.k, m.tileCodes())))
 	}
-	if p.keepsFloats = p.form == floatForm || p.form == dotForm || m.keepsFloats(); p.keepsFloats {
-		p.floats = grown(p.floats, rows*p.k)
+	if p.keepsFloats = m.keepsFloats(p.form); p.keepsFloats {
+		p.floats = cut(&space, rows*p.k)
 	}
+	p.space = space
 }
 
 // tiled reports whether tiles can multiply the codes, as whole numbers.
@@ -200,7 +227,7 @@ func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
 	if m.tiled() != other.tiled() || m.tiled() && m.GroupSize != other.GroupSize {
 		return false
 	}
-	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order() && m.keepsFloats() == other.keepsFloats()
+	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order() && (m.Mode == opdef.ModeMXFP4) == (other.Mode == opdef.ModeMXFP4)
 }
 
 // Set sets row i of x. x may change afterwards.
@@ -208,7 +235,7 @@ func (p *PreparedRows) Set(i int, x []float32) {
 	finite := true
 	switch x = x[:p.k]; p.form {
 	case limbForm:
-		p.limbs[i].Prepare(p.bytes[i*p.stride:(i+1)*p.stride], x, p.order)
+		p.limbs[i].Prepare(array.Bytes(p.space[i*p.stride:(i+1)*p.stride]), x, p.order)
 	case groupForm:
 		finite = p.groups[i].Prepare(p.space[i*p.stride:(i+1)*p.stride], x, p.order, p.groupSize)
 	case tileForm:
@@ -217,10 +244,9 @@ func (p *PreparedRows) Set(i int, x []float32) {
 	if p.keepsFloats {
 		copy(p.floats[i*p.k:], x)
 	}
+	p.endless[i] = p.endless[i][:0]
 	if !finite {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.endless, p.endlessX = append(p.endless, i), append(p.endlessX, x[:p.k]...)
+		p.endless[i] = append(p.endless[i], x[:p.k]...)
 	}
 }
 
@@ -258,24 +284,9 @@ func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, fir
 
 // multiplyEndless sets the products of those rows of x that are no whole numbers.
 func (m *QuantizedRows) multiplyEndless(out []float32, ld int, p *PreparedRows, first, end, lo, hi int) {
-	var all []int // places in p.endless
-	for i, row := range p.endless {
-		if row >= first && row < end {
-			all = append(all, i)
+	for i, row := range p.endless[first:end] {
+		if len(row) > 0 {
+			m.multiplyPanels(out[i*ld:], ld, row, 1, lo, hi)
 		}
-	}
-	if len(all) == 0 {
-		return
-	}
-	n := hi - lo
-	scratch := borrow(len(all) * (p.k + n))
-	defer scratch.release()
-	x, products := scratch.f[:len(all)*p.k], scratch.f[len(all)*p.k:]
-	for j, i := range all {
-		copy(x[j*p.k:(j+1)*p.k], p.endlessX[i*p.k:])
-	}
-	m.multiplyPanels(products, n, x, len(all), lo, hi)
-	for j, i := range all {
-		copy(out[(p.endless[i]-first)*ld:], products[j*n:(j+1)*n])
 	}
 }

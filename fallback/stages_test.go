@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -18,7 +19,11 @@ func runStages[P any](g *gen, op opdef.Op, params P, arrays []array.Array) {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(&params)), unsafe.Sizeof(params))
 	s := StagesOf(op.Name, arrays, bytes)
 	require.NotNil(g, s)
-	parts, err := s.Make(arrays, make([]float32, s.Scratch))
+	scratch := make([]float32, s.Scratch)
+	for i := range scratch {
+		scratch[i] = float32(math.NaN()) // other calls use this memory, too
+	}
+	parts, err := s.Make(arrays, scratch)
 	require.NoError(g, err)
 	require.Len(g, parts, len(s.Loops))
 	var steps []workers.Step
@@ -45,13 +50,13 @@ func TestProductStagesEqualTheOp(t *testing.T) {
 	check(t, property)
 }
 
-// A projection of a few rows has the bits of products of them, also where some are not finite.
+// A projection of rows has the bits of products of them, also where some are not finite.
 func TestProjectionOfRowsEqualsTheProduct(t *testing.T) {
 	property := func(g *gen) {
 		o := &opdef.Projection
 		q := Quantization{GroupSize: 32 << g.int("group", 0, 2), Bits: 4}
 		w := g.quantized(g.int("n", 1, 200), g.int("groups", 1, 512/q.GroupSize), q)
-		rows, k, n := g.int("rows", 1, maxFewRows), w.scales.Shape[1]*q.GroupSize, w.w.Shape[0]
+		rows, k, n := g.int("rows", 1, projectionRows), w.scales.Shape[1]*q.GroupSize, w.w.Shape[0]
 		numbers := make([]float32, rows*k)
 		for i := range numbers {
 			numbers[i] = float32(g.normal())

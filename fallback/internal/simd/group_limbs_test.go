@@ -67,7 +67,8 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	w.Scales, w.Biases = append(w.Scales, space[:GroupSlack]...), append(w.Biases, space[:GroupSlack]...)
 	x := make([]GroupLimbs, count)
 	var tiles Tiles
-	tiles.Reset(count, k, TileCodes{Bits: 8, GroupSize: size})
+	form := TileCodes{Bits: 8, GroupSize: size}
+	tiles.Reset(count, k, form, make([]float32, TilesSpace(count, k, form)))
 	for i := range x {
 		numbers[rng.IntN(k)] = float32(rng.NormFloat64())
 		require.True(t, x[i].Prepare(space[i*len(space)/3:(i+1)*len(space)/3], numbers, order, size), name)

@@ -20,7 +20,6 @@ type Tiles struct {
 	// factors has for each block and group the powers of two of 32 rows, and then Σ n·2^e
 	// of those rows.
 	factors []float32
-	memory  []byte
 }
 
 // TileCodes describes the codes of a matrix that tiles are multiplied with.
@@ -65,26 +64,27 @@ const (
 	sumNumbers = 3 * tileRows * 16
 )
 
-// Reset sizes t for rows of x of k elements, whole groups of these codes.
-func (t *Tiles) Reset(rows, k int, codes TileCodes) { t.reset(rows, k, codes, codes.takeWords(rows)) }
-
-func (t *Tiles) reset(rows, k int, codes TileCodes, words bool) {
-	t.rows, t.k, t.step, t.codes, t.words = rows, k, min(codes.GroupSize, 64), codes, words
-	blocks := (rows + tileRows - 1) / tileRows
-	size := blocks * t.blockBytes()
-	if cap(t.memory) < size+63 {
-		t.memory = make([]byte, size+63)
-	}
-	t.memory = t.memory[:cap(t.memory)]
-	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(t.memory)))) & 63
-	t.limbs = t.memory[skip : skip+size]
-	if need := blocks * t.blockFactors(); cap(t.factors) < need {
-		t.factors = make([]float32, need)
-	} else {
-		t.factors = t.factors[:need]
-	}
-	t.clearFrom(rows)
+// TilesSpace is how many float32 numbers Reset needs.
+func TilesSpace(rows, k int, codes TileCodes) int {
+	t := Tiles{k: k, codes: codes}
+	return 15 + blocksOf(rows)*(t.blockBytes()/4+t.blockFactors())
 }
+
+// Reset sizes t for rows of x of k elements, whole groups of these codes. space, of TilesSpace numbers, holds t
+// until the next Reset.
+func (t *Tiles) Reset(rows, k int, codes TileCodes, space []float32) {
+	t.reset(rows, k, codes, codes.takeWords(rows), space)
+}
+
+func (t *Tiles) reset(rows, k int, codes TileCodes, words bool, space []float32) {
+	*t = Tiles{rows: rows, k: k, step: min(codes.GroupSize, 64), codes: codes, words: words}
+	space = Aligned(space)
+	size := blocksOf(rows) * t.blockBytes()
+	t.limbs = unsafe.Slice((*byte)(unsafe.Pointer(&space[0])), size)
+	t.factors = space[size/4:][:blocksOf(rows)*t.blockFactors()]
+}
+
+func blocksOf(rows int) int { return (rows + tileRows - 1) / tileRows }
 
 // TakesWords reports whether t is multiplied with panels of words of a matrix, not with tiles of its codes.
 func (t *Tiles) TakesWords() bool { return t.words }
@@ -133,8 +133,11 @@ func (t *Tiles) place(row int) (limb, factor int) {
 }
 
 // Set sets row i. It returns false if the row has infinities or NaNs, or sums that
-// are: its products would be NaN.
+// are: its products would be NaN. Different rows may be set at the same time.
 func (t *Tiles) Set(i int, x []float32) bool {
+	if i+1 == t.rows {
+		t.clearFrom(t.rows)
+	}
 	limbs, factors := t.place(i)
 	largest := t.split(limbs, factors, x[:t.k])
 	if largest >= 0x7f800000 {

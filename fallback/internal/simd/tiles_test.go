@@ -28,19 +28,13 @@ func forTileLevels(t *testing.T, test func(t *testing.T)) {
 func testTiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 12))
 	var x Tiles
-	x.Reset(96, 640, TileCodes{Bits: 8, GroupSize: 128})
-	for i := range x.limbs { // so that rows that do not exist must be cleared
-		x.limbs[i] = 1
-	}
-	for i := range x.factors {
-		x.factors[i] = 1
-	}
 	for _, f := range tileForms() {
 		for _, rows := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 31, 32, 33, 40, 41, 48, 49, 65, 70} {
 			checkTiles(t, rng, &x, f, rows)
 		}
 	}
-	x.Reset(1, 32, TileCodes{Bits: 8, GroupSize: 32})
+	codes := TileCodes{Bits: 8, GroupSize: 32}
+	x.Reset(1, 32, codes, make([]float32, TilesSpace(1, 32, codes)))
 	row := make([]float32, 32)
 	row[3] = float32(math.Inf(1))
 	require.False(t, x.Set(0, row))
@@ -68,8 +62,7 @@ func checkTiles(t *testing.T, rng *rand.Rand, x *Tiles, f tileForm, rows int) {
 	t.Helper()
 	groups, size := 1+rng.IntN(5), f.codes.GroupSize
 	k := groups * size
-	x.reset(rows, k, f.codes, f.words)
-	requireCleared(t, x)
+	x.reset(rows, k, f.codes, f.words, randomNumbers(rng, TilesSpace(rows, k, f.codes))) // what is multiplied without being set must be cleared
 	numbers := make([]float32, rows*k)
 	for i := range numbers {
 		numbers[i] = float32(rng.NormFloat64() * math.Exp2(float64(rng.IntN(20)-10)))
@@ -77,6 +70,7 @@ func checkTiles(t *testing.T, rng *rand.Rand, x *Tiles, f tileForm, rows int) {
 	for i := range rows {
 		require.True(t, x.Set(i, numbers[i*k:(i+1)*k]))
 	}
+	requireCleared(t, x)
 	largest := make([]float64, rows*groups) // elements of groups, which determine how they are rounded
 	for g := range largest {
 		group := numbers[g*size : (g+1)*size]
@@ -206,7 +200,8 @@ func benchmarkTiles(b *testing.B) {
 	const rows, k, size = 256, 1024, 128
 	rng := rand.New(rand.NewPCG(13, 13))
 	var x Tiles
-	x.Reset(rows, k, TileCodes{Bits: 8, GroupSize: size})
+	codes := TileCodes{Bits: 8, GroupSize: size}
+	x.Reset(rows, k, codes, make([]float32, TilesSpace(rows, k, codes)))
 	for i := range rows {
 		x.Set(i, randomNumbers(rng, k))
 	}
