@@ -31,15 +31,10 @@ type projection struct {
 }
 
 const (
-	// projectionRows is how many rows projections have at most. More, those of prompts, are
-	// better divided into blocks as well as columns.
-	projectionRows = 64
-	// projectionBlock is how many products are computed at a time.
-	projectionBlock = 128
 	// projectionAlign is the number of products in a line of the cache. It is less
 	// than Grain, because a small matrix has few rows for many workers.
 	projectionAlign = 16
-	// argMaxBlock is how many products one entry of best covers; projectionBlock is a multiple of it.
+	// argMaxBlock is how many products one entry of best covers; chunk is a multiple of it.
 	// It is also the smallest piece: with 256, workers waited for the last of them as long
 	// as for three loops of a layer.
 	argMaxBlock = 64
@@ -97,8 +92,8 @@ func newProjection(a []array.Array, op opdef.ProjectionParams) (*projection, err
 func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 	o := &opdef.Projection
 	x := &a[o.X.Index]
-	if x.Size() == 0 || x.Size() > projectionRows*x.Dim(-1) {
-		c.fail("x of shape %v has no rows, or more than %d", x.Shape, projectionRows)
+	if x.Size() == 0 {
+		c.fail("x of shape %v has no rows", x.Shape)
 		return
 	}
 	rows := x.Size() / x.Dim(-1)
@@ -166,98 +161,93 @@ func (p *projection) units() int {
 }
 
 func (p *projection) parts() []workers.Part {
-	cost, align := p.matrices[0].cost(p.rows), projectionAlign
-	if !p.matrices[0].withRows(p.rows) {
-		align = Grain
-	}
 	switch p.op.Epilogue {
 	case opdef.ProjectionArgMax:
 		p.index = &p.outs[0]
-		n := p.matrices[0].N()
-		return []workers.Part{
-			{Units: n, Align: argMaxBlock, Cost: cost, Run: p.each(p.argMax)},
-			{Units: 1, Cost: float64(len(p.best)) / 8, Run: p.joinArgMax},
-		}
+		products := p.blocks(argMaxBlock, p.argMax)
+		return []workers.Part{products, {Units: 1, Cost: float64(len(p.best)) / 8, Run: p.joinArgMax}}
 	case opdef.ProjectionSiLUMul:
-		return []workers.Part{{Units: p.units(), Align: align, Cost: 2 * cost, Run: p.each(p.siLUMul)}}
+		products := p.blocks(projectionAlign, p.siLUMul)
+		products.Cost *= 2
+		return []workers.Part{products}
 	case opdef.ProjectionResidual:
-		return []workers.Part{{Units: p.units(), Align: align, Cost: cost, Run: p.each(p.addResidual)}}
+		return []workers.Part{p.blocks(projectionAlign, p.addResidual)}
 	}
-	return []workers.Part{{Units: p.units(), Align: align, Cost: cost, Run: p.each(p.store)}}
+	return []workers.Part{p.blocks(projectionAlign, p.store)}
 }
 
-// store stores units [lo, hi), maybe of several matrices.
-func (p *projection) store(x *PreparedRows, lo, hi int, space []float32) {
+// store stores a block, whose columns may be of several matrices.
+func (p *projection) store(b *block) {
 	for i := range p.matrices {
 		start := p.starts[i]
-		from, to := max(lo-start, 0), min(hi-start, p.matrices[i].N())
+		from, to := max(b.lo-start, 0), min(b.hi-start, p.matrices[i].N())
 		if from < to {
-			sums := p.products(x, i, from, to, p.placeIn(i, from, to-from, space))
-			p.storeTo(i, from, to-from, sums)
+			part := *b
+			part.lo, part.hi = from, to
+			p.storeTo(&part, i, p.products(&part, i, p.placeIn(&part, i)))
 		}
 	}
 }
 
-// placeIn returns where to compute n columns of a result.
-func (p *projection) placeIn(matrix, first, n int, buf []float32) []float32 {
+// placeIn returns where to compute a block of a result.
+func (p *projection) placeIn(b *block, matrix int) []float32 {
 	if p.rows > 1 {
-		return buf[:p.rows*n]
+		return b.numbers()
 	}
 	out := &p.outs[matrix]
 	stride := out.Strides[len(out.Strides)-1]
-	return place(out, out.Offset+first*stride, stride, n, buf)
+	return place(out, out.Offset+b.lo*stride, stride, b.hi-b.lo, b.space)
 }
 
-// storeTo stores n columns of a result, one row after another.
-func (p *projection) storeTo(matrix, first, n int, products []float32) {
-	out := &p.outs[matrix]
+// storeTo stores a block of a result.
+func (p *projection) storeTo(b *block, matrix int, products []float32) {
+	out, n := &p.outs[matrix], b.hi-b.lo
 	stride := out.Strides[len(out.Strides)-1]
-	for i := range p.rows {
-		storeFloats(out, out.Offset+(i*p.matrices[matrix].N()+first)*stride, stride, products[i*n:(i+1)*n])
+	for i := b.first; i < b.end; i++ {
+		storeFloats(out, out.Offset+(i*p.matrices[matrix].N()+b.lo)*stride, stride, cut(&products, n))
 	}
 }
 
-// products returns columns [lo, hi) of the rows' products with a matrix, in res.
-func (p *projection) products(x *PreparedRows, matrix, lo, hi int, res []float32) []float32 {
-	p.matrices[matrix].Multiply(res, hi-lo, x, lo, hi)
+// products returns a block of the products with a matrix, in res.
+func (p *projection) products(b *block, matrix int, res []float32) []float32 {
+	p.matrices[matrix].MultiplyRows(res, b.hi-b.lo, b.x, b.first, b.end, b.lo, b.hi)
 	return res
 }
 
 // addResidual is store of one matrix, to which the residual is added.
-func (p *projection) addResidual(x *PreparedRows, lo, hi int, space []float32) {
-	n := hi - lo
-	sums := p.products(x, 0, lo, hi, cut(&space, p.rows*n))
+func (p *projection) addResidual(b *block) {
+	n := b.hi - b.lo
+	sums := p.products(b, 0, b.numbers())
 	roundFloats(p.dtype, sums)
 	stride := p.residual.Strides[len(p.residual.Strides)-1]
-	for i := range p.rows {
-		row := sums[i*n : (i+1)*n]
-		for j, v := range floats(p.residual, p.residual.Offset+(i*p.matrices[0].N()+lo)*stride, stride, n, space) {
+	for i := b.first; i < b.end; i++ {
+		row := sums[(i-b.first)*n:][:n]
+		for j, v := range floats(p.residual, p.residual.Offset+(i*p.matrices[0].N()+b.lo)*stride, stride, n, b.space) {
 			row[j] += v
 		}
 	}
-	p.storeTo(0, lo, n, sums)
+	p.storeTo(b, 0, sums)
 }
 
 // siLUMul stores SiLU of the first matrix's products times the second's.
-func (p *projection) siLUMul(x *PreparedRows, lo, hi int, space []float32) {
-	n := hi - lo
-	gate := p.products(x, 0, lo, hi, cut(&space, p.rows*n))
-	up := p.products(x, 1, lo, hi, cut(&space, p.rows*n))
+func (p *projection) siLUMul(b *block) {
+	gate := p.products(b, 0, b.numbers())
+	up := p.products(b, 1, b.numbers())
 	roundFloats(p.dtype, gate)
 	roundFloats(p.dtype, up)
-	res := p.placeIn(0, lo, n, space)
+	res := p.placeIn(b, 0)
 	simd.SiLUMul(res, gate, up)
-	p.storeTo(0, lo, n, res)
+	p.storeTo(b, 0, res)
 }
 
-// argMax finds the largest of each block; lo begins one.
-func (p *projection) argMax(x *PreparedRows, lo, hi int, space []float32) {
-	sums := p.products(x, 0, lo, hi, cut(&space, hi-lo))
+// argMax finds the largest of each argMaxBlock of one row.
+func (p *projection) argMax(b *block) {
+	sums := p.products(b, 0, b.numbers())
 	roundFloats(array.DType(p.op.Dtype), sums)
-	for ; lo < hi; lo += argMaxBlock {
-		some := cut(&sums, min(argMaxBlock, hi-lo))
-		at, block := firstLargest(some), lo/argMaxBlock
-		p.best[block], p.best[len(p.best)/2+block] = some[at], math.Float32frombits(uint32(lo+at))
+	for lo := b.lo; lo < b.hi; lo += argMaxBlock {
+		some := cut(&sums, min(argMaxBlock, b.hi-lo))
+		at, entry := firstLargest(some), lo/argMaxBlock
+		p.best[entry], p.best[len(p.best)/2+entry] = some[at], math.Float32frombits(uint32(lo+at))
 	}
 }
 

@@ -20,32 +20,12 @@ func rowsIn(x *array.Array) func(i int, buf []float32) []float32 {
 	return func(i int, buf []float32) []float32 { return floats(x, x.Offset+i*n, x.Strides[last], n, buf) }
 }
 
-// each calls f for blocks once the rows are prepared, with room for three blocks of
-// every row.
-func (p *projection) each(f func(x *PreparedRows, lo, hi int, space []float32)) func(*workers.Context, int, int) error {
-	k := p.matrices[0].K()
-	return func(c *workers.Context, lo, hi int) error {
-		l := laneOf(c, 3*k+3*projectionBlock*p.rows)
-		x := p.shared
-		if x == nil {
-			if x = &l.prepared; !c.Prepared() {
-				p.matrices[0].Reset(x, p.rows)
-				p.prepare(x, l.space, 0, p.rows)
-			}
-		}
-		for ; lo < hi; lo += projectionBlock {
-			f(x, lo, min(lo+projectionBlock, hi), l.space)
-		}
-		return nil
-	}
-}
-
 // prepareFor returns the loop that prepares the rows for all workers, in space.
 func (p *projection) prepareFor(space []float32) workers.Part {
 	p.shared = new(PreparedRows)
 	p.matrices[0].resetIn(p.shared, p.rows, space)
 	k := p.matrices[0].K()
-	return workers.Part{Units: p.rows, Align: 1, Cost: 2 * float64(k), Run: func(c *workers.Context, lo, hi int) error {
+	return workers.Part{Units: p.rows, Cost: 2 * float64(k), Run: func(c *workers.Context, lo, hi int) error {
 		p.prepare(p.shared, laneOf(c, 3*k).space, lo, hi)
 		return nil
 	}}
@@ -54,12 +34,16 @@ func (p *projection) prepareFor(space []float32) workers.Part {
 // prepare brings rows [lo, hi) into the form that the matrices multiply, with space for three.
 func (p *projection) prepare(x *PreparedRows, space []float32, lo, hi int) {
 	k := p.matrices[0].K()
+	var gain []float32
+	if p.op.Norm != 0 {
+		gain = vector(p.gain, cut(&space, k))
+	}
 	for i := lo; i < hi; i++ {
 		space := space
 		row := p.row(i, cut(&space, k))
 		if p.op.Norm != 0 {
 			normed := cut(&space, k)
-			normalize(normed, row, vector(p.gain, cut(&space, k)), p.op.Eps)
+			normalize(normed, row, gain, p.op.Eps)
 			roundFloats(p.dtype, normed)
 			row = normed
 		}

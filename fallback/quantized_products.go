@@ -108,9 +108,24 @@ func (o *rowProduct) prepare(p *PreparedRows, x *array.Array) {
 	})
 }
 
-// blocks chooses how many rows of x and of w a unit of work has. With large units, x
-// is read and w converted to tiles less often, but each thread should have several
-// units.
+// blockSize returns how many rows of x and of w are multiplied together at most. With many,
+// x is read and w converted less often.
+func (a *packed) blockSize(rows int) (height, width int) {
+	height, width = 2*chunk, chunk
+	switch {
+	case a.withRows(rows):
+		return rows, chunk
+	case a.form(rows) == tileForm: // the tiles of x and of w should fit in a core's cache
+		height = chunk
+		if a.cols > 1536 && rows > chunk/2 {
+			width = chunk / 2
+		}
+	}
+	return min(height, (rows+Grain-1)/Grain*Grain), width
+}
+
+// blocks chooses how many rows of x and of w a unit of work has: as many as are useful, but
+// each thread should have several units.
 func blocks(all []rowProduct, rows int) (height, width int) {
 	m, columns := &all[0], 0
 	if m.withRows(rows) {
@@ -119,14 +134,7 @@ func blocks(all []rowProduct, rows int) (height, width int) {
 	for i := range all {
 		columns += all[i].N()
 	}
-	height, width = min(2*chunk, rows), chunk
-	if m.form(rows) == tileForm { // the tiles of x and of w should fit in a core's cache
-		height = min(chunk, rows)
-		if m.cols > 1536 {
-			width = chunk / 2
-		}
-	}
-	height = (height + Grain - 1) / Grain * Grain
+	height, width = m.blockSize(rows)
 	const enough = 4 // units for each thread
 	for threads := runtime.GOMAXPROCS(0); ; {
 		switch units := (rows + height - 1) / height * ((columns + width - 1) / width); {
