@@ -160,10 +160,10 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 	const width = 32
 	most := min(p.panelRows(to-from), hi-lo+width-1) / width // number of panels at a time
 	numbers, factors := p.tiles.PanelNumbers(), m.groups*width
-	scratch := borrow(15 + most*(numbers+2*factors) + simd.TileSpace(most) + 2*p.k/4*width)
+	scratch := borrow(15 + most*(numbers+2*factors) + simd.SumSpace(most) + 2*p.k/4*width)
 	defer scratch.release()
 	space := simd.Aligned(scratch.f)
-	work := cut(&space, simd.TileSpace(most))
+	work := cut(&space, simd.SumSpace(most))
 	w := simd.TilePanels{Codes: cut(&space, most*numbers), Scales: cut(&space, most*factors), Biases: cut(&space, most*factors)}
 	var large []int
 	for n0 := lo; n0 < hi; n0 += most * width {

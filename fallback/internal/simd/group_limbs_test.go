@@ -83,7 +83,7 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	}
 	const ld = 33
 	want, got := make([]float32, count*ld), make([]float32, count*ld)
-	tiles.Multiply(want, ld, 0, count, rows, &TilePanels{Count: 1, Codes: codes, Scales: scales, Biases: biases}, Aligned(make([]float32, TileSpace(1)+15)))
+	tiles.Multiply(want, ld, 0, count, rows, &TilePanels{Count: 1, Codes: codes, Scales: scales, Biases: biases}, Aligned(make([]float32, SumSpace(1)+15)))
 	GroupDots(got, ld, &w, x, rows)
 	for i, v := range want {
 		require.Equal(t, math.Float32bits(v), math.Float32bits(got[i]), name)

@@ -34,8 +34,8 @@ func HasTiles() bool { return active >= VNNI512 && active <= AMX }
 
 // TilesPay reports whether tiles are faster for that many rows of x than products with the codes themselves.
 // Making panels of the codes takes as long as products of 2 to 4 rows with the codes, and longest with codes of
-// 8 bits. AMX then multiplies up to 8 rows in the same time, while VNNI takes longer with every 4 rows. Where
-// AMX is, many rows are as fast as floats if VNNI multiplies them.
+// 8 bits. AMX then multiplies up to 8 rows in the same time, while VNNI takes longer with every 4 rows. On
+// processors that have AMX, many rows with groups of 16 are faster as floats.
 func (c TileCodes) TilesPay(rows int) bool {
 	const manyRows = 128
 	switch {
@@ -49,11 +49,11 @@ func (c TileCodes) TilesPay(rows int) bool {
 	return rows >= 5
 }
 
-// takeWords reports whether VNNI multiplies that many rows of x rather than AMX, which takes as long for few rows
-// as for 8.
+// takeWords reports whether VNNI multiplies that many rows of x, not AMX, which takes as long for few rows as for 8
+// and no groups of 16.
 func (c TileCodes) takeWords(rows int) bool { return active != AMX || !c.fillsTiles() || rows <= 4 }
 
-// fillsTiles reports whether groups are large enough for steps of AMX.
+// fillsTiles reports whether groups are large enough for the tiles of AMX.
 func (c TileCodes) fillsTiles() bool { return c.GroupSize >= 32 }
 
 const (
@@ -108,10 +108,10 @@ func (t *Tiles) multipliedRows(rows int) int {
 	return tileRows
 }
 
-// clearFrom clears the rows after the last one, as far as they are multiplied.
-func (t *Tiles) clearFrom(row int) {
-	block := row / tileRows * tileRows
-	for end := block + t.multipliedRows(row-block); row < end; row++ {
+// clearRest clears the rows after the last one, as far as they are multiplied.
+func (t *Tiles) clearRest() {
+	block := t.rows / tileRows * tileRows
+	for row := t.rows; row < block+t.multipliedRows(t.rows-block); row++ {
 		limbs, factors := t.place(row)
 		for i := 0; i < 3*t.k/t.step; i++ {
 			clear(t.limbs[limbs+2*i*t.tileBytes():][:t.step])
@@ -136,7 +136,7 @@ func (t *Tiles) place(row int) (limb, factor int) {
 // are: its products would be NaN. Different rows may be set at the same time.
 func (t *Tiles) Set(i int, x []float32) bool {
 	if i+1 == t.rows {
-		t.clearFrom(t.rows)
+		t.clearRest()
 	}
 	limbs, factors := t.place(i)
 	largest := t.split(limbs, factors, x[:t.k])
@@ -162,8 +162,8 @@ func (t *Tiles) PanelNumbers() int {
 	return TileNumbers(t.k)
 }
 
-// TileSpace is how many float32 numbers Multiply needs as space for that many panels.
-func TileSpace(panels int) int { return sumNumbers + tileRows*tileRows*panels }
+// SumSpace is how many float32 numbers Multiply needs as space for that many panels.
+func SumSpace(panels int) int { return sumNumbers + tileRows*tileRows*panels }
 
 // Expand makes tiles of 32 rows of a matrix from a panel of words, with k codes of 4 or 8 bits in each column.
 // dst, of TileNumbers, begins at a multiple of 64 bytes. Rows of x that take words do not need these.
@@ -189,11 +189,11 @@ type TilePanels struct {
 
 // Multiply sets c[(i-lo)·ldc+j] to the product of row i of x with row j of the
 // panels, for lo <= i < hi and j < columns, which end in the last panel. lo is a
-// multiple of 32, as is hi unless it is the end. space, of TileSpace numbers, begins at
+// multiple of 32, as is hi unless it is the end. space, of SumSpace numbers, begins at
 // a multiple of 64 bytes.
 func (t *Tiles) Multiply(c []float32, ldc, lo, hi, columns int, w *TilePanels, space []float32) {
 	width := tileRows * w.Count
-	sums, block := space[:sumNumbers], space[sumNumbers:TileSpace(w.Count)]
+	sums, block := space[:sumNumbers], space[sumNumbers:SumSpace(w.Count)]
 	next := w.Next
 	for first := lo; first < hi; first += tileRows {
 		rows := min(tileRows, hi-first)

@@ -80,7 +80,7 @@ func checkTiles(t *testing.T, rng *rand.Rand, x *Tiles, f tileForm, rows int) {
 	const ldc = 65
 	columns := 33 + rng.IntN(32) // the second panel is used in part
 	c, same := make([]float32, rows*ldc), make([]float32, rows*ldc)
-	space := Aligned(make([]float32, TileSpace(2)+15))
+	space := Aligned(make([]float32, SumSpace(2)+15))
 	x.Multiply(c, ldc, 0, min(32, rows), columns, &panels, space)
 	if rows > 32 {
 		x.Multiply(c[32*ldc:], ldc, 32, rows, columns, &panels, space)
@@ -207,7 +207,7 @@ func benchmarkTiles(b *testing.B) {
 	}
 	const panels, width = 4, 4 * 32
 	words, factors, c := randomNumbers(rng, 32*k/4), randomNumbers(rng, width*k/size), make([]float32, rows*width)
-	tiles, space := Aligned(make([]float32, panels*TileNumbers(k)+15)), Aligned(make([]float32, TileSpace(panels)+15))
+	tiles, space := Aligned(make([]float32, panels*TileNumbers(k)+15)), Aligned(make([]float32, SumSpace(panels)+15))
 	fastest(b, rows*width*k, func() {
 		for i := range panels {
 			if x.TakesWords() {
