@@ -10,10 +10,10 @@ import (
 )
 
 // projection multiplies rows with quantized matrices: the fused op of that name in
-// csrc/ops/ops.def. Where they have few elements, every worker prepares the rows for
-// itself, including the norm or SiLU, since waiting for others would take longer; else
-// a loop before the products does. The results have the same bits as those of the ops
-// that it replaces.
+// csrc/ops/ops.def. Every worker prepares a single row, or several of at most ownElements
+// elements, for itself, including the norm or SiLU, since waiting for others would take
+// longer. More are prepared once, by a loop before the products. The results have the same
+// bits as those of the ops that it replaces.
 type projection struct {
 	op       opdef.ProjectionParams
 	dtype    array.DType // of the rows, however they are given, and of the products
@@ -24,7 +24,7 @@ type projection struct {
 	residual *array.Array
 	matrices []*QuantizedRows
 	outs     []array.Array // none with arg_max
-	starts   []int         // the first unit of each matrix
+	starts   []int         // the first column of each matrix
 	best     []float32     // with arg_max: the largest product of each block, then their places
 	index    *array.Array
 	shared   *PreparedRows // if not nil, what the loop before the products prepares
@@ -40,6 +40,8 @@ const (
 	argMaxBlock = 64
 )
 
+// projectionStages are the products, with a loop before them that prepares many elements of x, or
+// one behind them that puts the parts of arg_max together.
 func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	o := &opdef.Projection
 	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
@@ -69,6 +71,7 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	return s
 }
 
+// newProjection takes the operands of a call.
 func newProjection(a []array.Array, op opdef.ProjectionParams) (*projection, error) {
 	o := &opdef.Projection
 	p := &projection{op: op}
@@ -102,11 +105,8 @@ func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 	}
 	c.asRows("x", x, rows)
 	if up := &a[o.Up.Index]; up.Present() {
-		if rows > 1 { // all workers would compute all of them
-			c.fail("SiLU of %d rows", rows)
-		}
 		c.shape("up", up, x.Shape)
-		c.asRow("up", up)
+		c.asRows("up", up, rows)
 	}
 	if op.Epilogue == opdef.ProjectionResidual {
 		c.asRows("residual", &a[o.Residual.Index], rows)
@@ -127,7 +127,12 @@ func (p *projection) add(w, scales, biases, out array.Array) error {
 	if err != nil {
 		return err
 	}
-	p.starts = append(p.starts, p.units())
+	if len(p.matrices) > 0 && !p.matrices[0].SharesRows(m) {
+		c := checker{op: opdef.Projection.Name}
+		c.fail("matrices of %d and %d columns are not multiplied with the same rows", p.matrices[0].K(), m.K())
+		return c.err
+	}
+	p.starts = append(p.starts, p.columns())
 	p.matrices = append(p.matrices, m)
 	p.outs = append(p.outs, out)
 	return nil
@@ -148,9 +153,8 @@ func quantizationOf(op opdef.ProjectionParams, scales *array.Array) Quantization
 	return q
 }
 
-// units counts the columns of all matrices side by side. With SiLU, a unit is one
-// column of each of the two.
-func (p *projection) units() int {
+// columns counts the columns of all matrices side by side; with SiLU, those of one of the two.
+func (p *projection) columns() int {
 	n := 0
 	for i, m := range p.matrices {
 		if i == 0 || p.op.Epilogue != opdef.ProjectionSiLUMul {
@@ -164,25 +168,25 @@ func (p *projection) parts() []workers.Part {
 	switch p.op.Epilogue {
 	case opdef.ProjectionArgMax:
 		p.index = &p.outs[0]
-		products := p.blocks(argMaxBlock, p.argMax)
+		products := p.loop(argMaxBlock, p.argMax)
 		return []workers.Part{products, {Units: 1, Cost: float64(len(p.best)) / 8, Run: p.joinArgMax}}
 	case opdef.ProjectionSiLUMul:
-		products := p.blocks(projectionAlign, p.siLUMul)
+		products := p.loop(projectionAlign, p.siLUMul)
 		products.Cost *= 2
 		return []workers.Part{products}
 	case opdef.ProjectionResidual:
-		return []workers.Part{p.blocks(projectionAlign, p.addResidual)}
+		return []workers.Part{p.loop(projectionAlign, p.addResidual)}
 	}
-	return []workers.Part{p.blocks(projectionAlign, p.store)}
+	return []workers.Part{p.loop(projectionAlign, p.store)}
 }
 
 // store stores a block, whose columns may be of several matrices.
-func (p *projection) store(b *block) {
+func (p *projection) store(b block) {
 	for i := range p.matrices {
 		start := p.starts[i]
 		from, to := max(b.lo-start, 0), min(b.hi-start, p.matrices[i].N())
 		if from < to {
-			part := *b
+			part := b
 			part.lo, part.hi = from, to
 			p.storeTo(&part, i, p.products(&part, i, p.placeIn(&part, i)))
 		}
@@ -192,17 +196,26 @@ func (p *projection) store(b *block) {
 // placeIn returns where to compute a block of a result.
 func (p *projection) placeIn(b *block, matrix int) []float32 {
 	if p.rows > 1 {
-		return b.numbers()
+		return b.take()
 	}
 	out := &p.outs[matrix]
-	stride := out.Strides[len(out.Strides)-1]
+	stride := p.strideOf(out)
 	return place(out, out.Offset+b.lo*stride, stride, b.hi-b.lo, b.space)
+}
+
+// strideOf returns how far apart the elements of a result or residual are: several rows follow one
+// another, whatever stride an axis of one element has.
+func (p *projection) strideOf(a *array.Array) int {
+	if p.rows > 1 {
+		return 1
+	}
+	return a.Strides[len(a.Strides)-1]
 }
 
 // storeTo stores a block of a result.
 func (p *projection) storeTo(b *block, matrix int, products []float32) {
 	out, n := &p.outs[matrix], b.hi-b.lo
-	stride := out.Strides[len(out.Strides)-1]
+	stride := p.strideOf(out)
 	for i := b.first; i < b.end; i++ {
 		storeFloats(out, out.Offset+(i*p.matrices[matrix].N()+b.lo)*stride, stride, cut(&products, n))
 	}
@@ -215,34 +228,34 @@ func (p *projection) products(b *block, matrix int, res []float32) []float32 {
 }
 
 // addResidual is store of one matrix, to which the residual is added.
-func (p *projection) addResidual(b *block) {
+func (p *projection) addResidual(b block) {
 	n := b.hi - b.lo
-	sums := p.products(b, 0, b.numbers())
+	sums := p.products(&b, 0, b.take())
 	roundFloats(p.dtype, sums)
-	stride := p.residual.Strides[len(p.residual.Strides)-1]
+	stride := p.strideOf(p.residual)
 	for i := b.first; i < b.end; i++ {
 		row := sums[(i-b.first)*n:][:n]
 		for j, v := range floats(p.residual, p.residual.Offset+(i*p.matrices[0].N()+b.lo)*stride, stride, n, b.space) {
 			row[j] += v
 		}
 	}
-	p.storeTo(b, 0, sums)
+	p.storeTo(&b, 0, sums)
 }
 
 // siLUMul stores SiLU of the first matrix's products times the second's.
-func (p *projection) siLUMul(b *block) {
-	gate := p.products(b, 0, b.numbers())
-	up := p.products(b, 1, b.numbers())
+func (p *projection) siLUMul(b block) {
+	gate := p.products(&b, 0, b.take())
+	up := p.products(&b, 1, b.take())
 	roundFloats(p.dtype, gate)
 	roundFloats(p.dtype, up)
-	res := p.placeIn(b, 0)
+	res := p.placeIn(&b, 0)
 	simd.SiLUMul(res, gate, up)
-	p.storeTo(b, 0, res)
+	p.storeTo(&b, 0, res)
 }
 
-// argMax finds the largest of each argMaxBlock of one row.
-func (p *projection) argMax(b *block) {
-	sums := p.products(b, 0, b.numbers())
+// argMax finds the largest of every argMaxBlock products of one row; b begins at a multiple of them.
+func (p *projection) argMax(b block) {
+	sums := p.products(&b, 0, b.take())
 	roundFloats(array.DType(p.op.Dtype), sums)
 	for lo := b.lo; lo < b.hi; lo += argMaxBlock {
 		some := cut(&sums, min(argMaxBlock, b.hi-lo))

@@ -2,27 +2,28 @@ package fallback
 
 import "github.com/kompute-go/kompute-go/internal/workers"
 
-// block is rows [first, end) and columns [lo, hi) of products with x, and has space for
-// three times as many numbers.
+// block is rows [first, end) and columns [lo, hi) of products with x. There is space for
+// three times as many numbers as it has.
 type block struct {
 	x                  *PreparedRows
 	first, end, lo, hi int
 	space              []float32
 }
 
-// numbers takes space for the products.
-func (b *block) numbers() []float32 { return cut(&b.space, (b.end-b.first)*(b.hi-b.lo)) }
+// take takes space for a number for each product.
+func (b *block) take() []float32 { return cut(&b.space, (b.end-b.first)*(b.hi-b.lo)) }
 
-// blocks returns the loop that calls f for blocks, whose columns begin at multiples of align,
-// once the rows are prepared. A unit is a column of the rows of one block.
-func (p *projection) blocks(align int, f func(*block)) workers.Part {
+// loop returns the loop that calls f for blocks, whose columns begin at multiples of align,
+// once the rows are prepared. A unit is one column of a row of blocks. f gets a copy: a pointer
+// that is passed to a function that the compiler does not know would be allocated.
+func (p *projection) loop(align int, f func(block)) workers.Part {
 	m := p.matrices[0]
-	k, columns := m.K(), p.units()
+	k, columns := m.K(), p.columns()
 	height, width := m.blockSize(p.rows)
 	if !m.withRows(p.rows) {
 		align = max(align, Grain)
 	}
-	across := (columns + align - 1) / align * align
+	across := (columns + align - 1) / align * align // so that all rows of blocks begin at a multiple of align
 	down := (p.rows + height - 1) / height
 	run := func(c *workers.Context, unit, end int) error {
 		l := laneOf(c, 3*max(k, height*width))
@@ -36,9 +37,7 @@ func (p *projection) blocks(align int, f func(*block)) workers.Part {
 		for unit < end {
 			first, lo := unit/across*height, unit%across
 			hi := min(lo+width, lo+end-unit, across)
-			if lo < columns {
-				f(&block{x, first, min(first+height, p.rows), lo, min(hi, columns), l.space})
-			}
+			f(block{x: x, first: first, end: min(first+height, p.rows), lo: lo, hi: min(hi, columns), space: l.space})
 			unit += hi - lo
 		}
 		return nil

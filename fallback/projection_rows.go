@@ -6,7 +6,8 @@ import (
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
-// ownElements is how many elements of several rows of x each worker prepares for itself.
+// ownElements is the largest number of elements that several rows of x may have if every worker
+// prepares them for itself.
 const ownElements = 4096
 
 // rowsOf sets the rows to those of x.
@@ -31,7 +32,7 @@ func (p *projection) prepareFor(space []float32) workers.Part {
 	}}
 }
 
-// prepare brings rows [lo, hi) into the form that the matrices multiply, with space for three.
+// prepare brings rows [lo, hi) into the form that the matrices multiply, with space for three rows.
 func (p *projection) prepare(x *PreparedRows, space []float32, lo, hi int) {
 	k := p.matrices[0].K()
 	var gain []float32

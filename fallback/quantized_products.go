@@ -74,7 +74,7 @@ func multiply(x *array.Array, all []rowProduct) {
 	defer preparedRows.Put(p)
 	rows := all[0].loop.size
 	all[0].prepare(p, x)
-	height, width := blocks(all, rows)
+	height, width := unitSize(all, rows)
 	across := 0
 	for i := range all {
 		all[i].across = (all[i].N() + width - 1) / width
@@ -124,9 +124,9 @@ func (a *packed) blockSize(rows int) (height, width int) {
 	return min(height, (rows+Grain-1)/Grain*Grain), width
 }
 
-// blocks chooses how many rows of x and of w a unit of work has: as many as are useful, but
+// unitSize chooses how many rows of x and of w a unit of work has: as many as are useful, but
 // each thread should have several units.
-func blocks(all []rowProduct, rows int) (height, width int) {
+func unitSize(all []rowProduct, rows int) (height, width int) {
 	m, columns := &all[0], 0
 	if m.withRows(rows) {
 		return rows, Grain

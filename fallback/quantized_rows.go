@@ -68,7 +68,7 @@ type PreparedRows struct {
 	// endless has the floats of each row with infinities or NaNs, or whose sums of a group
 	// overflow: whole numbers cannot represent them. Those of other rows are empty.
 	endless [][]float32
-	memory  []float32 // of Reset
+	memory  []float32 // that Reset makes
 }
 
 // rowForm is how rows of x are multiplied.
@@ -117,11 +117,14 @@ func (m *QuantizedRows) SameBits() bool { return m.tiled() && m.Mode != opdef.Mo
 // multiplied as whole numbers.
 func (a *packed) integers() bool { return a.Mode != opdef.ModeMXFP8 }
 
-// keepsFloats reports whether rows of x are needed as floats as well, for rows of w whose factors
-// are too large for whole numbers.
+// keepsFloats reports whether rows of x are kept as floats: because they are multiplied as such, or
+// for rows of w with large factors.
 func (a *packed) keepsFloats(form rowForm) bool {
-	return form == floatForm || form == dotForm || a.Mode == opdef.ModeMXFP4
+	return form == floatForm || form == dotForm || a.largeFactors()
 }
+
+// largeFactors reports whether factors of w may be too large for products with whole numbers.
+func (a *packed) largeFactors() bool { return a.Mode == opdef.ModeMXFP4 }
 
 // order returns the order in which rows of x match the codes.
 func (a *packed) order() simd.Order {
@@ -173,7 +176,8 @@ func (a *packed) rowStride(form rowForm) int {
 // limbGroup is the size of groups of x in the form groupForm.
 func (a *packed) limbGroup() int { return max(a.GroupSize, 2*minGroup) }
 
-// resetIn is Reset with memory of the caller, which holds p until the next one.
+// resetIn is Reset with the rows in space, of preparedSpace numbers. It writes nothing there, so that space
+// may serve others until the rows are set.
 func (m *QuantizedRows) resetIn(p *PreparedRows, rows int, space []float32) {
 	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), m.limbGroup(), m.form(rows)
 	p.endless = grown(p.endless, rows)
@@ -227,7 +231,7 @@ func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
 	if m.tiled() != other.tiled() || m.tiled() && m.GroupSize != other.GroupSize {
 		return false
 	}
-	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order() && (m.Mode == opdef.ModeMXFP4) == (other.Mode == opdef.ModeMXFP4)
+	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order() && m.largeFactors() == other.largeFactors()
 }
 
 // Set sets row i of x. x may change afterwards.
@@ -284,9 +288,23 @@ func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, fir
 
 // multiplyEndless sets the products of those rows of x that are no whole numbers.
 func (m *QuantizedRows) multiplyEndless(out []float32, ld int, p *PreparedRows, first, end, lo, hi int) {
+	count, n := 0, hi-lo
+	for _, row := range p.endless[first:end] {
+		count += min(len(row), 1)
+	}
+	if count == 0 {
+		return
+	}
+	scratch := borrow(count * (p.k + n))
+	defer scratch.release()
+	x, products := scratch.f[:0:count*p.k], scratch.f[count*p.k:]
+	for _, row := range p.endless[first:end] {
+		x = append(x, row...)
+	}
+	m.multiplyPanels(products, n, x, count, lo, hi)
 	for i, row := range p.endless[first:end] {
 		if len(row) > 0 {
-			m.multiplyPanels(out[i*ld:], ld, row, 1, lo, hi)
+			copy(out[i*ld:], cut(&products, n))
 		}
 	}
 }

@@ -146,7 +146,8 @@ func (m *QuantizedRows) bytePanel(panel, space []float32, n0, nn int) {
 }
 
 // panelRows returns how many rows of w are multiplied together with that many rows of x. With few, that is a single
-// panel, which then stays in the nearest cache. More rows of x, and AMX, would wait for x to be read again for each.
+// panel, which then stays in the nearest cache. With more rows, or tiles of AMX, each panel would wait for x to be
+// read again.
 func (p *PreparedRows) panelRows(rows int) int {
 	const few = 16
 	if p.tiles.TakesWords() && rows <= few {

@@ -68,7 +68,7 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	x := make([]GroupLimbs, count)
 	var tiles Tiles
 	form := TileCodes{Bits: 8, GroupSize: size}
-	tiles.Reset(count, k, form, make([]float32, TilesSpace(count, k, form)))
+	tiles.reset(count, k, form, active != AMX, make([]float32, TilesSpace(count, k, form)))
 	for i := range x {
 		numbers[rng.IntN(k)] = float32(rng.NormFloat64())
 		require.True(t, x[i].Prepare(space[i*len(space)/3:(i+1)*len(space)/3], numbers, order, size), name)

@@ -15,7 +15,7 @@ import "unsafe"
 type Tiles struct {
 	rows, k, step int
 	codes         TileCodes
-	words         bool
+	words         bool // see TakesWords
 	limbs         []byte
 	// factors has for each block and group the powers of two of 32 rows, and then Σ n·2^e
 	// of those rows.
@@ -25,7 +25,7 @@ type Tiles struct {
 // TileCodes describes the codes of a matrix that tiles are multiplied with.
 type TileCodes struct {
 	Bits      int    // of a code
-	GroupSize int    // 32, 64 or 128, and with a table 16 or 32
+	GroupSize int    // 32, 64 or 128; with a table only 16 or 32
 	Table     *Table // if not nil, the numbers that codes of 4 bits stand for
 }
 
@@ -34,24 +34,24 @@ func HasTiles() bool { return active >= VNNI512 && active <= AMX }
 
 // TilesPay reports whether tiles are faster for that many rows of x than products with the codes themselves.
 // Making panels of the codes takes as long as products of 2 to 4 rows with the codes, and longest with codes of
-// 8 bits. AMX then multiplies up to 8 rows in the same time, while VNNI takes longer with every 4 rows. On
-// processors that have AMX, many rows with groups of 16 are faster as floats.
+// 8 bits. AMX then multiplies up to 8 rows in the same time, while VNNI takes longer with every 4 rows. Processors
+// with AMX leave 4 rows, and groups of 16, to VNNI (see byVNNI); there, many rows in groups of 16 are faster as floats.
 func (c TileCodes) TilesPay(rows int) bool {
-	const manyRows = 128
+	const mostRows = 128 // in groups of 16
 	switch {
 	case rows == 4:
 		return c.Bits < 8
 	case active != AMX:
 		return rows >= 6
 	case !c.fillsTiles():
-		return rows >= 6 && rows <= manyRows
+		return rows >= 6 && rows <= mostRows
 	}
 	return rows >= 5
 }
 
-// takeWords reports whether VNNI multiplies that many rows of x, not AMX, which takes as long for few rows as for 8
-// and no groups of 16.
-func (c TileCodes) takeWords(rows int) bool { return active != AMX || !c.fillsTiles() || rows <= 4 }
+// byVNNI reports whether that many rows of x are multiplied by VNNI: AMX takes as long for 4 rows as for 8, and has
+// no tiles for groups of 16.
+func (c TileCodes) byVNNI(rows int) bool { return active != AMX || !c.fillsTiles() || rows <= 4 }
 
 // fillsTiles reports whether groups are large enough for the tiles of AMX.
 func (c TileCodes) fillsTiles() bool { return c.GroupSize >= 32 }
@@ -70,10 +70,10 @@ func TilesSpace(rows, k int, codes TileCodes) int {
 	return 15 + blocksOf(rows)*(t.blockBytes()/4+t.blockFactors())
 }
 
-// Reset sizes t for rows of x of k elements, whole groups of these codes. space, of TilesSpace numbers, holds t
-// until the next Reset.
+// Reset sizes t for rows of x of k elements, in whole groups of these codes. They will be in space, of TilesSpace
+// numbers; Reset writes nothing there.
 func (t *Tiles) Reset(rows, k int, codes TileCodes, space []float32) {
-	t.reset(rows, k, codes, codes.takeWords(rows), space)
+	t.reset(rows, k, codes, codes.byVNNI(rows), space)
 }
 
 func (t *Tiles) reset(rows, k int, codes TileCodes, words bool, space []float32) {
@@ -89,7 +89,7 @@ func blocksOf(rows int) int { return (rows + tileRows - 1) / tileRows }
 // TakesWords reports whether t is multiplied with panels of words of a matrix, not with tiles of its codes.
 func (t *Tiles) TakesWords() bool { return t.words }
 
-// Packed reports whether these are words of 4-bit codes.
+// Packed reports whether t is multiplied with words of 4-bit codes, eight in each.
 func (t *Tiles) Packed() bool { return t.words && t.codes.Bits == 4 }
 
 // multipliedRows is how many rows the kernel in use multiplies of a block that has that
@@ -133,9 +133,10 @@ func (t *Tiles) place(row int) (limb, factor int) {
 }
 
 // Set sets row i. It returns false if the row has infinities or NaNs, or sums that
-// are: its products would be NaN. Different rows may be set at the same time.
+// are: its products would be NaN. Different rows may be set at the same time;
+// all must be set before Multiply.
 func (t *Tiles) Set(i int, x []float32) bool {
-	if i+1 == t.rows {
+	if i+1 == t.rows { // and not in Reset, since others may have used the space since then
 		t.clearRest()
 	}
 	limbs, factors := t.place(i)
@@ -179,7 +180,7 @@ func Aligned(s []float32) []float32 {
 }
 
 // TilePanels are panels of 32 rows of a matrix, of PanelNumbers each: the tiles of their codes or, for rows of x
-// that take words, their words, transposed, which have eight codes of 4 bits or, of other codes, four bytes. Each panel has scales and biases with a row of 32 for each group.
+// that take words, their transposed words: of eight codes if these have 4 bits, else of four codes as bytes. Each panel has scales and biases with a row of 32 for each group.
 type TilePanels struct {
 	Count                 int
 	Codes, Scales, Biases []float32

@@ -57,7 +57,7 @@ func (t *Tiles) split(limbs, factors int, x []float32) (largest uint32) {
 	return largest
 }
 
-// ownCodes are codes that stand for themselves.
+// ownCodes is the table of codes without one, so that one kernel expands both.
 var ownCodes = Table{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 
 func (c TileCodes) expand(dst []byte, words []float32, steps, perStep int) {
