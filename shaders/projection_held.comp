@@ -39,6 +39,7 @@ layout(constant_id = 11) const uint TILES = 1;      // 1 or 2; 2 with SiLU
 layout(constant_id = 12) const uint SIDE = 8;       // rows of x: 16 or 8
 layout(constant_id = 13) const uint NORM = 0;       // 1: without gain, 2: with
 layout(constant_id = 14) const uint TURNS = 1;      // the most of a workgroup, if there are several rounds
+layout(constant_id = 18) const uint ONE_MATRIX = 0; // 1: the first one's buffers hold all of them
 
 TENSOR_IN(0, x, 15)
 QUADS_IN(0, x)
@@ -49,7 +50,7 @@ TENSOR_BLOCKS(13, residual, readonly)
 TENSOR_BITS(residual)
 
 layout(constant_id = 17) const uint SPAN = 1;    // units whose products are added up as integers: unit_integers.glsl
-layout(constant_id = 18) const uint OVERLAP = 0; // 1 << a binding
+layout(constant_id = 19) const uint OVERLAP = 0; // 1 << a binding
 #include "awaited_x.glsl"
 layout(set = 0, binding = 13) volatile coherent readonly buffer AwaitedResidual { uint data[]; } awaited_residual;
 const bool AWAITS_RESIDUAL = OVERLAPS(13);
@@ -148,17 +149,17 @@ uint scale_bits[MOST_TILES * MOST_GROUPS], bias_bits[MOST_TILES * MOST_GROUPS];
         uint bias = SMALL_FLOATS ? 0u : biases##i##_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + group); \
         return code_weight((word >> (bit & 31u)) & 15u, scales##i##_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + group), bias); \
     } \
-    void fetch##i(uint t, uint first, uint unit) { \
-        uint code_row = min(first + team_lane() / 2, p.sets[i].n - 1); \
-        uint from = (p.sets[i].w_offset + code_row * p.sets[i].w_stride) / 4; \
+    void fetch##i(uint set, uint t, uint first, uint unit) { \
+        uint code_row = min(first + team_lane() / 2, p.sets[set].n - 1); \
+        uint from = (p.sets[set].w_offset + code_row * p.sets[set].w_stride) / 4; \
         [[unroll]] for (uint k = 0; k < CHUNK / 2; k++) { \
             words[t * (MOST_CHUNK / 2) + k] = w##i.data[from + min(unit + 2 * k + team_lane() % 2, UNITS - 1)]; \
         } \
-        uint row = min(first + team_lane() % 16, p.sets[i].n - 1); \
+        uint row = min(first + team_lane() % 16, p.sets[set].n - 1); \
         [[unroll]] for (uint g = 0; g < GROUPS; g++) { \
             uint number = min((unit >> GROUP_SHIFT) + g, (UNITS - 1) >> GROUP_SHIFT); \
-            scale_bits[t * MOST_GROUPS + g] = scales##i##_loose_bits(p.sets[i].s_offset + row * p.sets[i].s_stride + number); \
-            bias_bits[t * MOST_GROUPS + g] = SMALL_FLOATS ? 0 : biases##i##_loose_bits(p.sets[i].b_offset + row * p.sets[i].b_stride + number); \
+            scale_bits[t * MOST_GROUPS + g] = scales##i##_loose_bits(p.sets[set].s_offset + row * p.sets[set].s_stride + number); \
+            bias_bits[t * MOST_GROUPS + g] = SMALL_FLOATS ? 0 : biases##i##_loose_bits(p.sets[set].b_offset + row * p.sets[set].b_stride + number); \
         } \
     }
 
@@ -175,12 +176,14 @@ uint row_of(uint turn, uint matrix) { return (turn - (matrix == 0 ? 0 : p.starts
 // Starts the loads of a tile of a turn.
 void fetch(uint turn, uint t, uint unit) {
     uint matrix = matrix_of(turn), row = row_of(turn, matrix) + t / SIDES * 16;
-    if (PAIR ? t == 0 : SETS == 1 || matrix == 0) {
-        fetch0(t, row, unit);
+    if (ONE_MATRIX != 0) {
+        fetch0(PAIR ? t : matrix, t, row, unit);
+    } else if (PAIR ? t == 0 : SETS == 1 || matrix == 0) {
+        fetch0(0, t, row, unit);
     } else if (PAIR || SETS == 2 || matrix == 1) {
-        fetch1(t, row, unit);
+        fetch1(1, t, row, unit);
     } else {
-        fetch2(t, row, unit);
+        fetch2(2, t, row, unit);
     }
 }
 

@@ -128,11 +128,14 @@ bool in_halves(const ProjectionOperands &m) {
 }
 
 // out: bound in place of the first result.
-void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const ProjectionParams &p,
+void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, ProjectionParams p,
             const ProjectionLaunch &l, uint32_t groups, const Array &out) {
     const DeviceTraits &device = lowering.device();
     const uint32_t dtype = op.epilogue == PROJECTION_ARG_MAX ? op.dtype : out.dtype;
-    const ProjectionBindings bind{m, out};
+    const OneMatrix one(m, 1);
+    one.place(p.sets);
+    const ProjectionOperands all = one.bound();
+    const ProjectionBindings bind{all, out};
     Grid grid = grid_1d(device, groups);
     grid.z = divide_up(p.x_rows, l.x_rows);
     const bool awaits = m.x.dtype == DT_FLOAT32 && p.x_rows == 1 && m.parts.splits == 1 &&
@@ -162,6 +165,7 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                        .x_rows = l.x_rows,
                                        .halves = op.group_size == 16 ? 2u : uint32_t(in_halves(m)),
                                        .span = span_units(lowering, op, m),
+                                       .one_matrix = one.exists(),
                                        .overlap = 0},
                       {.x = {m.x, KPX_READ, awaits},
                        .gain = bind.read(m.gain),

@@ -91,10 +91,12 @@ bool takes_fragments(const Lowering &lowering, const ProjectionOp &op, const Pro
                std::min<int64_t>(kMostFragmentSums, int64_t(device.max_tensor_bytes));
 }
 
-void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &all) {
+    const OneMatrix one(all, kTileOfSums);
+    const ProjectionOperands m = one.alone();
     constexpr uint32_t kPart = FragmentTiles::kPart, kSide = FragmentTiles::kSide;
     const FragmentTiles t = fragments_for(lowering, op, m);
-    const PartSums sums = make_part_sums(lowering, op, m, kPart, kSide);
+    const PartSums sums = make_part_sums(lowering, op, all, kPart, kSide);
     const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns * FragmentTiles::kTiles);
     const ProjectionBindings bind{m, m.out(0)};
     const bool one_digit = lowering.device().batch_variant && m.x.dtype != DT_FLOAT32;
@@ -119,8 +121,8 @@ void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const Projec
                        .part_sums = {sums.sums, KPX_WRITE},
                        .gain = bind.read(m.gain),
                        .squares = {sums.squares, KPX_WRITE}},
-                      sums.params, grid_1d(lowering.device(), groups * parts_and_blocks(m, kPart, kSide)));
-    join_parts(lowering, op, m, sums, lanes_of(lowering, op, m));
+                      part_params(op, m), grid_1d(lowering.device(), groups * parts_and_blocks(m, kPart, kSide)));
+    join_parts(lowering, op, all, sums, lanes_of(lowering, op, m));
 }
 
 } // namespace kpx

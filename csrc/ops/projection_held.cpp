@@ -133,7 +133,10 @@ void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const Projectio
     const HeldTiles t = plan(lowering, op, m);
     ProjectionHeldParams p{};
     p.groups = std::min(t.groups, fill_groups(p, op, m, t.turn_rows()));
-    const ProjectionBindings bind{m, m.out(0)};
+    const OneMatrix one(m, 1);
+    one.place(p.sets);
+    const ProjectionOperands all = one.bound();
+    const ProjectionBindings bind{all, m.out(0)};
     const bool awaits = m.x.dtype == DT_FLOAT32, gives = m.out(0).dtype == DT_FLOAT32;
     lowering.dispatch(spec::projection_held{.threads = t.threads(),
                                             .y_dtype = m.out(0).dtype,
@@ -153,6 +156,7 @@ void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const Projectio
                                             .x_dtype = m.x.dtype,
                                             .gain_dtype = gain_dtype(m),
                                             .span = span_units(lowering, op, m),
+                                            .one_matrix = one.exists(),
                                             .overlap = 0},
                       {.x = bind.read(m.x, awaits),
                        PROJECTION_MATRIX(bind, 0, bind.y(0, gives)),

@@ -37,11 +37,16 @@ int64_t part_sums_bytes(const ProjectionOperands &m, uint32_t part, uint32_t sid
 PartSums make_part_sums(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t part,
                         uint32_t side) {
     const int64_t parts = divide_up(m.cols / 32, part), rows = divide_up(m.x_rows, side) * side;
-    PartSums made{.part = part, .side = side, .sums = {}, .squares = {}, .params = {}};
+    PartSums made{.part = part, .side = side, .sums = {}, .squares = {}, .params = part_params(op, m)};
     made.sums = lowering.scratch(DT_FLOAT32, {parts, rows, tiles_of_all(m) * kTileOfSums});
     made.squares = op.norm == 0 ? made.sums : lowering.scratch(DT_FLOAT32, {m.x_rows, m.cols / 32});
-    (void)fill_groups(made.params, without_epilogue(op), m, kTileOfSums);
     return made;
+}
+
+ProjectionParams part_params(const ProjectionOp &op, const ProjectionOperands &m) {
+    ProjectionParams p{};
+    (void)fill_groups(p, without_epilogue(op), m, kTileOfSums);
+    return p;
 }
 
 void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const PartSums &sums,

@@ -25,12 +25,15 @@ struct PartSums {
     uint32_t part, side;
     Array sums;
     Array squares;           // of units of x, for a norm; else the sums
-    ProjectionParams params; // of both kernels: its starts are first tiles
+    ProjectionParams params; // of projection_join: its starts are first tiles
 };
 
 int64_t part_sums_bytes(const ProjectionOperands &m, uint32_t part, uint32_t side);
 PartSums make_part_sums(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t part,
                         uint32_t side);
+
+// The parameters of the kernel that makes the sums.
+ProjectionParams part_params(const ProjectionOp &op, const ProjectionOperands &m);
 
 // lanes: units of a slice, one or two parts.
 void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const PartSums &sums,

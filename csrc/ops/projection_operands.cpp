@@ -1,6 +1,7 @@
 #include "ops/projection_operands.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace kpx {
 
@@ -41,6 +42,60 @@ ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i) {
     set.b_stride = uint32_t(m.biases(i).stride(0));
     set.out_offset = m.out(i) ? uint32_t(m.out(i).offset) : 0;
     return set;
+}
+
+// Whether the rows of b begin where those of a end.
+static bool follows(const Array &a, const Array &b) {
+    if (!a || !b) {
+        return !a && !b;
+    }
+    const int64_t size = a.element_size();
+    return a.buffer == b.buffer && a.stride(0) == b.stride(0) &&
+           int64_t(a.base) + (a.offset + a.dim(0) * a.stride(0)) * size == int64_t(b.base) + b.offset * size;
+}
+
+static bool is_one_matrix(const ProjectionOperands &m, int64_t tile) {
+    for (uint32_t i = 0; i + 1 < m.count; i++) {
+        if (m.w(i).dim(0) % tile != 0 || !follows(m.w(i), m.w(i + 1)) || !follows(m.scales(i), m.scales(i + 1)) ||
+            !follows(m.biases(i), m.biases(i + 1))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+OneMatrix::OneMatrix(const ProjectionOperands &m, int64_t tile)
+    : m_(m), exists_(m.count > 1 && is_one_matrix(m, tile) && !(getenv("KG_ONE") && (atoi(getenv("KG_ONE")) & (tile == 1 ? 1 : 2)) == 0)), w_(m.w(0)), scales_(m.scales(0)), biases_(m.biases(0)) {
+    for (uint32_t i = 1; exists_ && i < m.count; i++) {
+        for (Array *array : {&w_, &scales_, &biases_}) {
+            if (*array) {
+                array->shape[0] += m.w(i).dim(0);
+            }
+        }
+    }
+}
+
+ProjectionOperands OneMatrix::bound() const {
+    ProjectionOperands all = m_;
+    for (uint32_t i = 0; exists_ && i < m_.count; i++) {
+        all.matrices[i] = {&w_, &scales_, &biases_, m_.matrices[i].out};
+    }
+    return all;
+}
+
+ProjectionOperands OneMatrix::alone() const {
+    ProjectionOperands one = bound();
+    one.count = exists_ ? 1 : m_.count;
+    return one;
+}
+
+void OneMatrix::place(ProjectionSet (&sets)[3]) const {
+    for (uint32_t i = 1; exists_ && i < m_.count; i++) {
+        const ProjectionSet &before = sets[i - 1];
+        sets[i].w_offset = before.w_offset + before.n * before.w_stride;
+        sets[i].s_offset = before.s_offset + before.n * before.s_stride;
+        sets[i].b_offset = before.b_offset + before.n * before.b_stride;
+    }
 }
 
 } // namespace kpx

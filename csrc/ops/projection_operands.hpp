@@ -38,6 +38,32 @@ struct ProjectionBindings {
 #define PROJECTION_MATRIX(bind, i, result)                                                                             \
     .w##i = (bind).w(i), .scales##i = (bind).scales(i), .biases##i = (bind).biases(i), .y##i = result
 
+// The matrices of a projection as one, if their rows follow each other in memory and fill tiles of that many rows, as
+// those that were loaded for the same x do. A kernel that reads one matrix has one loop instead of one for each.
+class OneMatrix {
+  public:
+    OneMatrix(const ProjectionOperands &m, int64_t tile);
+    OneMatrix(const OneMatrix &) = delete;
+    OneMatrix &operator=(const OneMatrix &) = delete;
+
+    bool exists() const { return exists_; } // there were several, and they are one
+
+    // All rows as the first matrix, without the others, where it exists; else the operands as they are. For kernels
+    // that store no results of matrices.
+    ProjectionOperands alone() const;
+
+    // The operands with all rows in place of each matrix, where it exists.
+    ProjectionOperands bound() const;
+
+    // Where the matrices begin in it, where it exists.
+    void place(ProjectionSet (&sets)[3]) const;
+
+  private:
+    const ProjectionOperands &m_;
+    bool exists_;
+    Array w_, scales_, biases_;
+};
+
 // Whether two matrices are read side by side, of which one result is made.
 inline bool is_pair(const ProjectionOp &op) {
     return op.epilogue == PROJECTION_SILU_MUL;

@@ -81,9 +81,11 @@ bool takes_parts(const Lowering &lowering, const ProjectionOp &op, const Project
     return t.teams != 0 && part_sums_bytes(m, t.part, kMostSide) <= kMostSums;
 }
 
-void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &all) {
+    const OneMatrix one(all, kTileOfSums);
+    const ProjectionOperands m = one.alone();
     const PartTiles t = plan_parts(lowering, op, m);
-    const PartSums sums = make_part_sums(lowering, op, m, t.part, t.side);
+    const PartSums sums = make_part_sums(lowering, op, all, t.part, t.side);
     const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns);
     const ProjectionBindings bind{m, m.out(0)};
     const bool awaits = m.x.dtype == DT_FLOAT32 && m.x_rows <= kMostAwaitedRows;
@@ -112,8 +114,8 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
                        .part_sums = {sums.sums, KPX_WRITE},
                        .gain = bind.read(m.gain),
                        .squares = {sums.squares, KPX_WRITE}},
-                      sums.params, grid_1d(lowering.device(), groups * parts_and_blocks(m, t.part, t.side)));
-    join_parts(lowering, op, m, sums, t.lanes);
+                      part_params(op, m), grid_1d(lowering.device(), groups * parts_and_blocks(m, t.part, t.side)));
+    join_parts(lowering, op, all, sums, t.lanes);
 }
 
 } // namespace kpx

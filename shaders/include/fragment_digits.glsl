@@ -12,6 +12,7 @@
 
 const float HIGH_DIGIT = 2048.0;
 float digit_factor() { return float(1u << (25 - INTEGER_BITS)); } // 8 or 16
+
 const uint CHUNK_THREADS = 4 * CHUNK; // neighbours that make the digits of a chunk of a row
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
@@ -50,28 +51,38 @@ void load_eight(uint pass) {
     x_high = x_quad(p.x_offset + row * COLS + column + 4);
 }
 
-// Integers, unless one digit holds the number itself; and the sum of the integers.
-vec4 scaled(vec4 v, uint exponent, inout ivec4 integers_of_x) {
-    if (DIGITS_OF_X == 1) {
-        return v * span_factor(exponent);
-    }
-    precise vec4 shifted = shifted_integers(v, exponent);
-    integers_of_x += without_shift(shifted);
-    precise vec4 n = shifted - SHIFT;
-    return n;
-}
-
 vec4 of_11_bits(vec4 v) { return uintBitsToFloat((floatBitsToUint(v) + 0x1000u) & 0xffffe000u); }
 
-// The high digits of two numbers and the low ones, times a factor.
-uvec2 digits_of(float a, float b, float by) {
-    vec2 n = vec2(a, b);
+// The digits of four neighbours times by, a power of two for each. Without a low one, the high one is the number itself.
+void split_digits(vec4 v, uint exponent, vec4 by, inout ivec4 integers_of_x, out vec4 high, out vec4 low) {
     if (DIGITS_OF_X == 1) {
-        return uvec2(packFloat2x16(f16vec2(n * (by / HIGH_DIGIT))), 0);
+        high = v * span_factor(exponent) * (by / HIGH_DIGIT);
+        low = vec4(0.0);
+        return;
     }
-    precise vec2 high = fma(n, vec2(1.0 / HIGH_DIGIT), vec2(SHIFT)) - SHIFT;
-    precise vec2 low = fma(high, vec2(-HIGH_DIGIT), n);
-    return uvec2(packFloat2x16(f16vec2(high * by)), packFloat2x16(f16vec2(low * by)));
+    vec4 shift = SHIFT * by;
+    precise vec4 shifted = shifted_integers(v, exponent);
+    integers_of_x += without_shift(shifted);
+    precise vec4 n = fma(shifted, by, -shift);
+    precise vec4 rounded = fma(n, vec4(1.0 / HIGH_DIGIT), shift) - shift;
+    precise vec4 rest = fma(rounded, vec4(-HIGH_DIGIT), n);
+    high = rounded;
+    low = rest;
+}
+
+uint packed(float a, float b) { return packFloat2x16(f16vec2(a, b)); }
+
+// The digits of eight neighbouring columns, of which columns i and i + 4 are a pair: of pairs 0 to 3 the high ones, then
+// the low ones, if any.
+void pair_digits(vec4 a, vec4 b, uint exponent, inout ivec4 integers_of_x, out uvec4 high, out uvec4 low) {
+    vec4 by = vec2(digit_factor(), digit_factor() / 16.0).xyxy;
+    vec4 high_a, low_a, high_b, low_b;
+    split_digits(a, exponent, by, integers_of_x, high_a, low_a);
+    split_digits(b, exponent, by, integers_of_x, high_b, low_b);
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        high[i] = packed(high_a[i], high_b[i]);
+        low[i] = packed(low_a[i], low_b[i]);
+    }
 }
 
 // With infinities or NaNs, the sum is NaN, and so is the result, which projection_join computes anew without a norm.
@@ -108,18 +119,16 @@ void make_eight(uint pass, vec4 a, vec4 b, vec4 by_a, vec4 by_b) {
     float sum = sum_of_lanes(sum_of_eight(a, b), CHUNK_THREADS);
     square = sum_of_lanes(square, 4); // of a unit, which projection_join expects
     ivec4 integers_of_x = ivec4(0);
-    a = scaled(a, exponent, integers_of_x);
-    b = scaled(b, exponent, integers_of_x);
+    uvec4 high, low;
+    pair_digits(a, b, exponent, integers_of_x, high, low);
     int start = start_of(sum_of_lanes(sum_of_integers(integers_of_x), CHUNK_THREADS));
-    uvec2 pairs[4] = uvec2[4](digits_of(a.x, b.x, digit_factor()), digits_of(a.y, b.y, digit_factor() / 16.0),
-                              digits_of(a.z, b.z, digit_factor()), digits_of(a.w, b.w, digit_factor() / 16.0));
     uint word = eight % CHUNK, lane = row % 8 * 4 + eight / CHUNK % 4;
     if (DIGITS_OF_X == 1) {
-        work[digits_at(row / 8, unit / CHUNK, word, lane)] = uvec4(pairs[0].x, pairs[1].x, pairs[2].x, pairs[3].x);
+        work[digits_at(row / 8, unit / CHUNK, word, lane)] = high;
     } else {
         [[unroll]] for (uint i = 0; i < 2; i++) {
             work[digits_at(row / 8, unit / CHUNK, 2 * word + i, lane)] =
-                uvec4(pairs[2 * i].x, pairs[2 * i + 1].x, pairs[2 * i].y, pairs[2 * i + 1].y);
+                uvec4(high[2 * i], high[2 * i + 1], low[2 * i], low[2 * i + 1]);
         }
     }
     if (eight % CHUNK_THREADS == 0) {

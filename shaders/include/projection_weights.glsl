@@ -70,21 +70,21 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
             } \
         } \
     } \
-    void fetch##i(uint first, uint unit, uint to, uint second) { \
-        uint from = p.sets[i].w_offset / RUN + unit * (BITS / RUN); \
-        uint scale_from = (p.sets[i].s_offset + (unit >> GROUP_SHIFT) * SCALES) / SHARED; \
-        uint bias_from = (p.sets[i].b_offset + (unit >> GROUP_SHIFT)) / SHARED; \
+    void fetch##i(uint set, uint first, uint unit, uint to, uint second) { \
+        uint from = p.sets[set].w_offset / RUN + unit * (BITS / RUN); \
+        uint scale_from = (p.sets[set].s_offset + (unit >> GROUP_SHIFT) * SCALES) / SHARED; \
+        uint bias_from = (p.sets[set].b_offset + (unit >> GROUP_SHIFT)) / SHARED; \
         [[unroll]] for (uint r = 0; r < ROWS; r++) { \
-            uint row = min(first + r, p.sets[i].n - 1); \
-            fetch_unit##i(from + row * (p.sets[i].w_stride / RUN), to * STREAMS + second * ROWS + r); \
+            uint row = min(first + r, p.sets[set].n - 1); \
+            fetch_unit##i(from + row * (p.sets[set].w_stride / RUN), to * STREAMS + second * ROWS + r); \
         } \
         [[unroll]] for (uint k = 0; k < KEPT; k++) { \
             if (PAIR && STREAMS > SPAN && k * SPAN / ROWS != second) { \
                 continue; \
             } \
-            uint row = min(first + kept_stream(k) % ROWS, p.sets[i].n - 1); \
-            uvec2 of_row = fetch_affine##i(scale_from + row * (p.sets[i].s_stride / SHARED), \
-                                           bias_from + row * (p.sets[i].b_stride / SHARED)); \
+            uint row = min(first + kept_stream(k) % ROWS, p.sets[set].n - 1); \
+            uvec2 of_row = fetch_affine##i(scale_from + row * (p.sets[set].s_stride / SHARED), \
+                                           bias_from + row * (p.sets[set].b_stride / SHARED)); \
             if (second == 0) { \
                 affine[to * KEPT + k] = of_row; \
             } else { \
@@ -134,14 +134,14 @@ void fetch(uint held, uint slice, uint turn) {
         unit = min(unit, UNITS - 1);
     }
     if (PAIR) {
-        fetch0(row, unit, held, 0);
-        fetch1(row, unit, held, 1);
-    } else if (SETS == 1 || matrix == 0) {
-        fetch0(row, unit, held, 0);
+        fetch0(0, row, unit, held, 0);
+        fetch1(1, row, unit, held, 1);
+    } else if (SETS == 1 || ONE_MATRIX != 0 || matrix == 0) {
+        fetch0(ONE_MATRIX != 0 ? matrix : 0, row, unit, held, 0);
     } else if (SETS == 2 || matrix == 1) {
-        fetch1(row, unit, held, 0);
+        fetch1(1, row, unit, held, 0);
     } else {
-        fetch2(row, unit, held, 0);
+        fetch2(2, row, unit, held, 0);
     }
 }
 
