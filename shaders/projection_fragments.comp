@@ -65,11 +65,12 @@ const uint SPAN = DIGITS_OF_X == 2 ? CHUNK : 1;
 #include "projection_matrices.glsl"
 
 // The digits of x, four pairs in a quad, by block, chunk, quad and lane; then for each chunk and row of x its multiple
-// and sum, and then what sums of products with the high and the low digits begin with.
+// and sum, and then what a lane's sums of products begin with, for each two rows of x: those with the high digits, and
+// with the low ones.
 const uint DIGIT_QUADS = CHUNK * DIGITS_OF_X; // of a chunk: one or two for each word
 const uint FACTORS_FROM = BLOCKS * RUN * DIGIT_QUADS * 32;
 const uint STARTS_AFTER = RUN * SIDE / 2;
-shared uvec4 work[FACTORS_FROM + (SPAN > 1 ? 2 : 1) * STARTS_AFTER];
+shared uvec4 work[FACTORS_FROM + (SPAN > 1 ? 3 : 1) * STARTS_AFTER];
 shared uint row_scales[TEAMS * 32 * HELD]; // scale and bias, 16 bits each, by team, row of w and chunk
 
 uint team() { return gl_SubgroupID; }
@@ -147,13 +148,15 @@ void clear_totals() {
 
 // What sums of products of a chunk with a block of x begin with, those with the high digits and with the low ones.
 void begin_sums(uint b, uint chunk, out SUMS high, out SUMS low) {
-    vec4 starts = vec4(0.0); // of two neighbouring rows of x
+    vec4 of_high = vec4(0.0), of_low = vec4(0.0);
     if (SPAN > 1) {
-        starts = uintBitsToFloat(work[factors_at(chunk, b * 8 + lane() % 4 * 2) + STARTS_AFTER]);
+        uint at = starts_at(chunk, b * 8 + lane() % 4 * 2);
+        of_high = uintBitsToFloat(work[at]);
+        of_low = uintBitsToFloat(work[at + 1]);
     }
     [[unroll]] for (uint i = 0; i < 4; i++) {
-        high[i] = starts[i % 2 * 2];
-        low[i] = starts[i % 2 * 2 + 1];
+        high[i] = of_high[i];
+        low[i] = of_low[i];
     }
 }
 
@@ -245,6 +248,8 @@ void store_sums(uint first) {
         uvec4 codes[2 * TILES] = words; \
         if (step_ + 1 < steps) { \
             fetch_codes##i(FIRST_ROW(i, step_ + 1), CHUNK_OF(step_ + 1)); \
+        } else { /* so that the former ones need not be kept */ \
+            words = uvec4[](uvec4(0), uvec4(0), uvec4(0), uvec4(0)); \
         } \
         add_chunk(step_ % RUN, codes); \
         if (step_ % RUN + 1 == RUN) { \

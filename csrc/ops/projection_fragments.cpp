@@ -20,7 +20,7 @@ constexpr int64_t kMostFragmentSums = 256 << 20; // bytes of the sums of parts
 // With two digits of x, four bytes together; with one, or with spans of one unit, the kernel needs less.
 uint32_t FragmentTiles::shared_bytes(uint32_t group_size) const {
     const uint32_t chunks = kPart / std::min(kMostChunk, group_size / 32);
-    const uint32_t digits = kSide * kPart * 32 * 4, factors = chunks * kSide * 16;
+    const uint32_t digits = kSide * kPart * 32 * 4, factors = chunks * kSide * 24;
     return digits + factors + teams * kHeldChunks * kPairRows * 4;
 }
 

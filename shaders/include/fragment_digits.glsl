@@ -32,6 +32,9 @@ uvec4 digits_of_step(uint b, uint chunk, uint word, uint step_) {
 // Multiple and sum of two neighbouring rows of x.
 uint factors_at(uint chunk, uint row) { return FACTORS_FROM + (chunk * SIDE + row) / 2; }
 
+// What the sums begin with, by elements of a lane.
+uint starts_at(uint chunk, uint row) { return FACTORS_FROM + STARTS_AFTER + (chunk * SIDE + row) / 2 * 2; }
+
 // Which eight columns a thread has: a row's follow each other. Threads beyond the last sixteen repeat
 // what these do.
 uint eight_of(uint pass) {
@@ -95,8 +98,9 @@ void store_factors(uint eight, uint exponent, float sum, int start) {
     work[at][column + 1] = exponent == INFINITE_EXPONENT ? floatBitsToUint(make_nan()) : floatBitsToUint(sum);
     if (SPAN > 1) {
         float unit = digit_factor() / 16777216.0;
-        work[at + STARTS_AFTER][column] = floatBitsToUint(float(start >> 11) * unit);
-        work[at + STARTS_AFTER][column + 1] = floatBitsToUint(float(start & 2047) * unit);
+        uint starts = starts_at(eight / CHUNK_THREADS % RUN, row_of(eight)), i = row_of(eight) % 2;
+        work[starts][i] = work[starts][i + 2] = floatBitsToUint(float(start >> 11) * unit);
+        work[starts + 1][i] = work[starts + 1][i + 2] = floatBitsToUint(float(start & 2047) * unit);
     }
 }
 
