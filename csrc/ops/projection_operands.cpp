@@ -1,7 +1,6 @@
 #include "ops/projection_operands.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace kpx {
 
@@ -65,7 +64,7 @@ static bool is_one_matrix(const ProjectionOperands &m, int64_t tile) {
 }
 
 OneMatrix::OneMatrix(const ProjectionOperands &m, int64_t tile)
-    : m_(m), exists_(m.count > 1 && is_one_matrix(m, tile) && !(getenv("KG_ONE") && (atoi(getenv("KG_ONE")) & (tile == 1 ? 1 : 2)) == 0)), w_(m.w(0)), scales_(m.scales(0)), biases_(m.biases(0)) {
+    : m_(m), exists_(m.count > 1 && is_one_matrix(m, tile)), w_(m.w(0)), scales_(m.scales(0)), biases_(m.biases(0)) {
     for (uint32_t i = 1; exists_ && i < m.count; i++) {
         for (Array *array : {&w_, &scales_, &biases_}) {
             if (*array) {
