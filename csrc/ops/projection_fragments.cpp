@@ -24,11 +24,12 @@ uint32_t FragmentTiles::shared_bytes(uint32_t group_size) const {
     return digits + factors + teams * kHeldChunks * kPairRows * 4;
 }
 
-// With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter.
+// With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter,
+// fitted to products of 16 and 32 rows on an H200: two workgroups on a compute unit take nearly twice as long as one.
 FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, int64_t others,
                              const std::vector<int64_t> &tiles) {
     constexpr uint64_t kResident = 2; // workgroups of a compute unit, by their registers
-    constexpr uint64_t kStep = 10, kTogether = 32, kFixed = 60, kFixedTogether = 8;
+    constexpr uint64_t kStep = 1, kTogether = 15, kFixed = 96, kFixedTogether = 4;
     FragmentTiles t{.teams = FragmentTiles::kMostTeams, .turns = 0};
     while (t.teams > 0 &&
            (t.threads() > device.max_workgroup_invocations || t.shared_bytes(group_size) > device.max_shared_bytes)) {
