@@ -39,7 +39,6 @@ layout(constant_id = 11) const uint TILES = 1;      // 1 or 2; 2 with SiLU
 layout(constant_id = 12) const uint SIDE = 8;       // rows of x: 16 or 8
 layout(constant_id = 13) const uint NORM = 0;       // 1: without gain, 2: with
 layout(constant_id = 14) const uint TURNS = 1;      // the most of a workgroup, if there are several rounds
-layout(constant_id = 18) const uint ONE_MATRIX = 0; // 1: the first one's buffers hold all of them
 
 TENSOR_IN(0, x, 15)
 QUADS_IN(0, x)
@@ -49,7 +48,8 @@ QUADS_IN(14, gain)
 TENSOR_BLOCKS(13, residual, readonly)
 TENSOR_BITS(residual)
 
-layout(constant_id = 17) const uint SPAN = 1;    // units whose products are added up as integers: unit_integers.glsl
+layout(constant_id = 17) const uint SPAN = 1;       // units whose products are added up as integers: unit_integers.glsl
+layout(constant_id = 18) const uint ONE_MATRIX = 0; // 1: every matrix's buffers are those of all
 layout(constant_id = 19) const uint OVERLAP = 0; // 1 << a binding
 #include "awaited_x.glsl"
 layout(set = 0, binding = 13) volatile coherent readonly buffer AwaitedResidual { uint data[]; } awaited_residual;

@@ -134,8 +134,8 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
     const uint32_t dtype = op.epilogue == PROJECTION_ARG_MAX ? op.dtype : out.dtype;
     const OneMatrix one(m, 1);
     one.place(p.sets);
-    const ProjectionOperands all = one.bound();
-    const ProjectionBindings bind{all, out};
+    const ProjectionOperands bound = one.for_bindings();
+    const ProjectionBindings bind{bound, out};
     Grid grid = grid_1d(device, groups);
     grid.z = divide_up(p.x_rows, l.x_rows);
     const bool awaits = m.x.dtype == DT_FLOAT32 && p.x_rows == 1 && m.parts.splits == 1 &&

@@ -26,6 +26,7 @@ uint32_t FragmentTiles::shared_bytes(uint32_t group_size) const {
 
 // With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter,
 // fitted to products of 16 and 32 rows on an H200: two workgroups on a compute unit take nearly twice as long as one.
+// Of launches that seem to take as long, the one with most turns, where fewer workgroups make digits of x, is faster.
 FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, int64_t others,
                              const std::vector<int64_t> &tiles) {
     constexpr uint64_t kResident = 2; // workgroups of a compute unit, by their registers
@@ -92,14 +93,14 @@ bool takes_fragments(const Lowering &lowering, const ProjectionOp &op, const Pro
                std::min<int64_t>(kMostFragmentSums, int64_t(device.max_tensor_bytes));
 }
 
-void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &all) {
-    const OneMatrix one(all, kTileOfSums);
-    const ProjectionOperands m = one.alone();
+void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const OneMatrix one(m, kTileOfSums);
+    const ProjectionOperands joined = one.alone();
     constexpr uint32_t kPart = FragmentTiles::kPart, kSide = FragmentTiles::kSide;
-    const FragmentTiles t = fragments_for(lowering, op, m);
-    const PartSums sums = make_part_sums(lowering, op, all, kPart, kSide);
-    const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns * FragmentTiles::kTiles);
-    const ProjectionBindings bind{m, m.out(0)};
+    const FragmentTiles t = fragments_for(lowering, op, joined);
+    const PartSums sums = make_part_sums(lowering, op, m, kPart, kSide);
+    const int64_t groups = part_groups(tiles_of_each(joined), t.teams * t.turns * FragmentTiles::kTiles);
+    const ProjectionBindings bind{joined, m.out(0)};
     const bool one_digit = lowering.device().batch_variant && m.x.dtype != DT_FLOAT32;
     lowering.dispatch(spec::projection_fragments{.threads = t.threads(),
                                                  .y_dtype = m.out(0).dtype,
@@ -107,7 +108,7 @@ void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const Projec
                                                  .biases_dtype = m.biases(0).dtype,
                                                  .group_shift = group_shift(op.group_size) - 5,
                                                  .cols = uint32_t(m.cols),
-                                                 .sets = m.count,
+                                                 .sets = joined.count,
                                                  .part = kPart,
                                                  .teams = t.teams,
                                                  .turns = t.turns,
@@ -122,8 +123,8 @@ void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const Projec
                        .part_sums = {sums.sums, KPX_WRITE},
                        .gain = bind.read(m.gain),
                        .squares = {sums.squares, KPX_WRITE}},
-                      part_params(op, m), grid_1d(lowering.device(), groups * parts_and_blocks(m, kPart, kSide)));
-    join_parts(lowering, op, all, sums, lanes_of(lowering, op, m));
+                      part_params(op, joined), grid_1d(lowering.device(), groups * parts_and_blocks(m, kPart, kSide)));
+    join_parts(lowering, op, m, sums, lanes_of(lowering, op, m));
 }
 
 } // namespace kpx

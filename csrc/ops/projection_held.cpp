@@ -135,8 +135,8 @@ void dispatch_held_x(Lowering &lowering, const ProjectionOp &op, const Projectio
     p.groups = std::min(t.groups, fill_groups(p, op, m, t.turn_rows()));
     const OneMatrix one(m, 1);
     one.place(p.sets);
-    const ProjectionOperands all = one.bound();
-    const ProjectionBindings bind{all, m.out(0)};
+    const ProjectionOperands bound = one.for_bindings();
+    const ProjectionBindings bind{bound, m.out(0)};
     const bool awaits = m.x.dtype == DT_FLOAT32, gives = m.out(0).dtype == DT_FLOAT32;
     lowering.dispatch(spec::projection_held{.threads = t.threads(),
                                             .y_dtype = m.out(0).dtype,

@@ -32,7 +32,7 @@ int64_t part_sums_bytes(const ProjectionOperands &m, uint32_t part, uint32_t sid
 PartSums make_part_sums(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t part,
                         uint32_t side);
 
-// The parameters of the kernel that makes the sums.
+// The parameters of the kernel that makes the sums, for the operands that it has (OneMatrix).
 ProjectionParams part_params(const ProjectionOp &op, const ProjectionOperands &m);
 
 // lanes: units of a slice, one or two parts.

@@ -74,7 +74,7 @@ OneMatrix::OneMatrix(const ProjectionOperands &m, int64_t tile)
     }
 }
 
-ProjectionOperands OneMatrix::bound() const {
+ProjectionOperands OneMatrix::for_bindings() const {
     ProjectionOperands all = m_;
     for (uint32_t i = 0; exists_ && i < m_.count; i++) {
         all.matrices[i] = {&w_, &scales_, &biases_, m_.matrices[i].out};
@@ -83,7 +83,7 @@ ProjectionOperands OneMatrix::bound() const {
 }
 
 ProjectionOperands OneMatrix::alone() const {
-    ProjectionOperands one = bound();
+    ProjectionOperands one = for_bindings();
     one.count = exists_ ? 1 : m_.count;
     return one;
 }

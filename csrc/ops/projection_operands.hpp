@@ -38,24 +38,24 @@ struct ProjectionBindings {
 #define PROJECTION_MATRIX(bind, i, result)                                                                             \
     .w##i = (bind).w(i), .scales##i = (bind).scales(i), .biases##i = (bind).biases(i), .y##i = result
 
-// The matrices of a projection as one, if their rows follow each other in memory and fill tiles of that many rows, as
-// those that were loaded for the same x do. A kernel that reads one matrix has one loop instead of one for each.
+// The matrices of a projection as one. It exists if there are several whose rows follow each other in memory, as those
+// that were loaded for the same x do, and if all but the last consist of whole tiles of `tile` rows. Where it does not
+// exist, everything stays as it is. It must outlive what it returns, and m must outlive it.
 class OneMatrix {
   public:
     OneMatrix(const ProjectionOperands &m, int64_t tile);
     OneMatrix(const OneMatrix &) = delete;
     OneMatrix &operator=(const OneMatrix &) = delete;
 
-    bool exists() const { return exists_; } // there were several, and they are one
+    bool exists() const { return exists_; }
 
-    // All rows as the first matrix, without the others, where it exists; else the operands as they are. For kernels
-    // that store no results of matrices.
+    // With it as the only matrix: for kernels that do not store the matrices' results. These then have one loop instead
+    // of one for each matrix.
     ProjectionOperands alone() const;
 
-    // The operands with all rows in place of each matrix, where it exists.
-    ProjectionOperands bound() const;
-
-    // Where the matrices begin in it, where it exists.
+    // With it in place of every matrix: for bindings only. The parameters of m are then to be changed by place(), so
+    // that a kernel (ONE_MATRIX) can load all matrices from the first one's bindings.
+    ProjectionOperands for_bindings() const;
     void place(ProjectionSet (&sets)[3]) const;
 
   private:

@@ -81,13 +81,13 @@ bool takes_parts(const Lowering &lowering, const ProjectionOp &op, const Project
     return t.teams != 0 && part_sums_bytes(m, t.part, kMostSide) <= kMostSums;
 }
 
-void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &all) {
-    const OneMatrix one(all, kTileOfSums);
-    const ProjectionOperands m = one.alone();
-    const PartTiles t = plan_parts(lowering, op, m);
-    const PartSums sums = make_part_sums(lowering, op, all, t.part, t.side);
-    const int64_t groups = part_groups(tiles_of_each(m), t.teams * t.turns);
-    const ProjectionBindings bind{m, m.out(0)};
+void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    const OneMatrix one(m, kTileOfSums);
+    const ProjectionOperands joined = one.alone();
+    const PartTiles t = plan_parts(lowering, op, joined);
+    const PartSums sums = make_part_sums(lowering, op, m, t.part, t.side);
+    const int64_t groups = part_groups(tiles_of_each(joined), t.teams * t.turns);
+    const ProjectionBindings bind{joined, m.out(0)};
     const bool awaits = m.x.dtype == DT_FLOAT32 && m.x_rows <= kMostAwaitedRows;
     lowering.dispatch(spec::projection_parts{.threads = t.threads(),
                                              .y_dtype = m.out(0).dtype,
@@ -95,13 +95,13 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
                                              .biases_dtype = bound_biases(m.scales(0), m.biases(0)).dtype,
                                              .group_shift = group_shift(op.group_size) - 5,
                                              .cols = uint32_t(m.cols),
-                                             .sets = m.count,
+                                             .sets = joined.count,
                                              .part = t.part,
                                              .teams = t.teams,
                                              .turns = t.turns,
                                              .side = t.side,
                                              .bits = op.bits,
-                                             .scale_words = scale_words(op, m),
+                                             .scale_words = scale_words(op, joined),
                                              .norm = norm_constant(op, m),
                                              .x_dtype = m.x.dtype,
                                              .gain_dtype = gain_dtype(m),
@@ -114,8 +114,9 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
                        .part_sums = {sums.sums, KPX_WRITE},
                        .gain = bind.read(m.gain),
                        .squares = {sums.squares, KPX_WRITE}},
-                      part_params(op, m), grid_1d(lowering.device(), groups * parts_and_blocks(m, t.part, t.side)));
-    join_parts(lowering, op, all, sums, t.lanes);
+                      part_params(op, joined),
+                      grid_1d(lowering.device(), groups * parts_and_blocks(m, t.part, t.side)));
+    join_parts(lowering, op, m, sums, t.lanes);
 }
 
 } // namespace kpx

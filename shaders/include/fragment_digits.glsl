@@ -12,7 +12,6 @@
 
 const float HIGH_DIGIT = 2048.0;
 float digit_factor() { return float(1u << (25 - INTEGER_BITS)); } // 8 or 16
-
 const uint CHUNK_THREADS = 4 * CHUNK; // neighbours that make the digits of a chunk of a row
 vec4 x_low, x_high, gain_low, gain_high; // under way
 
@@ -32,7 +31,8 @@ uvec4 digits_of_step(uint b, uint chunk, uint word, uint step_) {
 // Multiple and sum of two neighbouring rows of x.
 uint factors_at(uint chunk, uint row) { return FACTORS_FROM + (chunk * SIDE + row) / 2; }
 
-// What the sums begin with, by elements of a lane.
+// What sums with the high digits begin with, and in the next quad those with the low ones, for two neighbouring rows of
+// x: each number twice, since a lane has sums of both for two rows of w.
 uint starts_at(uint chunk, uint row) { return FACTORS_FROM + STARTS_AFTER + (chunk * SIDE + row) / 2 * 2; }
 
 // Which eight columns a thread has: a row's follow each other. Threads beyond the last sixteen repeat
@@ -56,17 +56,17 @@ void load_eight(uint pass) {
 
 vec4 of_11_bits(vec4 v) { return uintBitsToFloat((floatBitsToUint(v) + 0x1000u) & 0xffffe000u); }
 
-// The digits of four neighbours times by, a power of two for each. Without a low one, the high one is the number itself.
-void split_digits(vec4 v, uint exponent, vec4 by, inout ivec4 integers_of_x, out vec4 high, out vec4 low) {
+// The digits of four neighbours, times a power of two for each. With one digit, the high one is the number itself.
+void split_digits(vec4 v, uint exponent, vec4 factors, inout ivec4 integers_of_x, out vec4 high, out vec4 low) {
     if (DIGITS_OF_X == 1) {
-        high = v * span_factor(exponent) * (by / HIGH_DIGIT);
+        high = v * span_factor(exponent) * (factors / HIGH_DIGIT);
         low = vec4(0.0);
         return;
     }
-    vec4 shift = SHIFT * by;
+    vec4 shift = SHIFT * factors;
     precise vec4 shifted = shifted_integers(v, exponent);
     integers_of_x += without_shift(shifted);
-    precise vec4 n = fma(shifted, by, -shift);
+    precise vec4 n = fma(shifted, factors, -shift);
     precise vec4 rounded = fma(n, vec4(1.0 / HIGH_DIGIT), shift) - shift;
     precise vec4 rest = fma(rounded, vec4(-HIGH_DIGIT), n);
     high = rounded;
@@ -78,10 +78,10 @@ uint packed(float a, float b) { return packFloat2x16(f16vec2(a, b)); }
 // The digits of eight neighbouring columns, of which columns i and i + 4 are a pair: of pairs 0 to 3 the high ones, then
 // the low ones, if any.
 void pair_digits(vec4 a, vec4 b, uint exponent, inout ivec4 integers_of_x, out uvec4 high, out uvec4 low) {
-    vec4 by = vec2(digit_factor(), digit_factor() / 16.0).xyxy;
+    vec4 factors = vec2(digit_factor(), digit_factor() / 16.0).xyxy;
     vec4 high_a, low_a, high_b, low_b;
-    split_digits(a, exponent, by, integers_of_x, high_a, low_a);
-    split_digits(b, exponent, by, integers_of_x, high_b, low_b);
+    split_digits(a, exponent, factors, integers_of_x, high_a, low_a);
+    split_digits(b, exponent, factors, integers_of_x, high_b, low_b);
     [[unroll]] for (uint i = 0; i < 4; i++) {
         high[i] = packed(high_a[i], high_b[i]);
         low[i] = packed(low_a[i], low_b[i]);

@@ -21,7 +21,7 @@ const uint SCALES = HALVES == 2 ? 2 : 1; // units that share one
 const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
 
 // The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of
-// the units of a slice of ROWS rows; weight##i is an element. Loads are volatile, since
+// the units of a slice of ROWS rows of matrix `set`, which is i, or any with ONE_MATRIX; weight##i is an element. Loads are volatile, since
 // drivers would otherwise move them to where their values are needed, behind the barrier
 // that ends the preparation of x.
 #define MATRIX(i, slot) \
