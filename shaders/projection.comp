@@ -67,7 +67,7 @@ layout(constant_id = 21) const uint X_ROWS = 1;   // of a workgroup
 layout(constant_id = 22) const uint HALVES = 0;   // 1: scales and biases are 16 bits each and lie in pairs in words
                                                   // 2: there are no biases, but two scales to a unit
 layout(constant_id = 23) const uint SPAN = 1;     // units whose products are added up as integers: unit_integers.glsl
-layout(constant_id = 24) const uint ONE_MATRIX = 0; // 1: every matrix's buffers are those of all
+layout(constant_id = 24) const uint ONE_MATRIX = 0; // 1: each matrix's bindings hold all matrices
 
 #define residual_DT y_DT
 TENSOR_BLOCKS(2, residual, readonly)

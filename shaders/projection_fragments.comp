@@ -248,7 +248,7 @@ void store_sums(uint first) {
         uvec4 codes[2 * TILES] = words; \
         if (step_ + 1 < steps) { \
             fetch_codes##i(FIRST_ROW(i, step_ + 1), CHUNK_OF(step_ + 1)); \
-        } else { /* or the driver keeps the former ones for this case */ \
+        } else { /* otherwise the driver would copy the old codes to keep them */ \
             words = uvec4[](uvec4(0), uvec4(0), uvec4(0), uvec4(0)); \
         } \
         add_chunk(step_ % RUN, codes); \

@@ -49,8 +49,8 @@ TENSOR_BLOCKS(13, residual, readonly)
 TENSOR_BITS(residual)
 
 layout(constant_id = 17) const uint SPAN = 1;       // units whose products are added up as integers: unit_integers.glsl
-layout(constant_id = 18) const uint ONE_MATRIX = 0; // 1: every matrix's buffers are those of all
-layout(constant_id = 19) const uint OVERLAP = 0; // 1 << a binding
+layout(constant_id = 18) const uint ONE_MATRIX = 0; // 1: each matrix's bindings hold all matrices
+layout(constant_id = 19) const uint OVERLAP = 0;    // 1 << a binding
 #include "awaited_x.glsl"
 layout(set = 0, binding = 13) volatile coherent readonly buffer AwaitedResidual { uint data[]; } awaited_residual;
 const bool AWAITS_RESIDUAL = OVERLAPS(13);

@@ -26,7 +26,7 @@ uint32_t FragmentTiles::shared_bytes(uint32_t group_size) const {
 
 // With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter,
 // fitted to products of 16 and 32 rows on an H200: two workgroups on a compute unit take nearly twice as long as one.
-// Of launches that seem to take as long, the one with most turns, where fewer workgroups make digits of x, is faster.
+// Of equal estimates, the one with more turns wins: fewer workgroups then make digits of x.
 FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, int64_t others,
                              const std::vector<int64_t> &tiles) {
     constexpr uint64_t kResident = 2; // workgroups of a compute unit, by their registers

@@ -39,8 +39,9 @@ struct ProjectionBindings {
     .w##i = (bind).w(i), .scales##i = (bind).scales(i), .biases##i = (bind).biases(i), .y##i = result
 
 // The matrices of a projection as one. It exists if there are several whose rows follow each other in memory, as those
-// that were loaded for the same x do, and if all but the last consist of whole tiles of `tile` rows. Where it does not
-// exist, everything stays as it is. It must outlive what it returns, and m must outlive it.
+// that were loaded for the same x do, and if all but the last consist of whole tiles of `tile` rows. If it does not
+// exist, alone and for_bindings return m's operands, and place changes nothing. What they return points into this
+// object, which refers to m, so both must live longer.
 class OneMatrix {
   public:
     OneMatrix(const ProjectionOperands &m, int64_t tile);
@@ -53,8 +54,8 @@ class OneMatrix {
     // of one for each matrix.
     ProjectionOperands alone() const;
 
-    // With it in place of every matrix: for bindings only. The parameters of m are then to be changed by place(), so
-    // that a kernel (ONE_MATRIX) can load all matrices from the first one's bindings.
+    // With it in place of every matrix: for bindings only. place() then changes the kernel's parameters, so that it
+    // (ONE_MATRIX) can load all matrices from the first one's bindings.
     ProjectionOperands for_bindings() const;
     void place(ProjectionSet (&sets)[3]) const;
 

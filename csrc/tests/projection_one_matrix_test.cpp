@@ -85,7 +85,7 @@ struct Case {
     bool norm, mxfp4 = false;
 };
 
-// Without a norm, x has an infinity.
+// Without a norm, x has an infinity, so that sums that are not finite are computed again.
 void check_one_matrix(const Device &device, const Case &c) {
     Layer l(device, nullptr);
     const Tensor x = l.random(DT_FLOAT32, {c.x_rows, c.cols}, 1), gain = l.random(DT_FLOAT32, {c.cols}, 1);
@@ -154,7 +154,7 @@ TEST(only_matrices_that_follow_each_other_are_one) {
     CHECK(!kpx::OneMatrix(single.m, 1).exists() && kpx::OneMatrix(single.m, 1).alone().count == 1);
 }
 
-// By projection, projection_held and, on CPU drivers, projection_parts; where the device has tensor cores, by kernels
+// Covers projection, projection_held and, on CPU drivers, projection_parts; where the device has tensor cores, kernels
 // of more rows as well.
 TEST(matrices_that_follow_each_other_give_what_each_gives_alone) {
     setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
@@ -175,7 +175,7 @@ TEST(matrices_that_follow_each_other_give_what_each_gives_alone) {
                                        {16, 512, {48, 48, 32}, false},
                                        {16, 512, {48, 48, 32}, true, true}});
         }
-        if (has_matrices) { // elsewhere, so many rows are not one op
+        if (has_matrices) { // without tensor cores, so many rows take several ops
             cases.insert(cases.end(), {{40, 512, {48, 48, 32}, true}, {40, 512, {40, 24, 17}, false}});
         }
         for (const Case &c : cases) {

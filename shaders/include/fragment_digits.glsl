@@ -32,7 +32,7 @@ uvec4 digits_of_step(uint b, uint chunk, uint word, uint step_) {
 uint factors_at(uint chunk, uint row) { return FACTORS_FROM + (chunk * SIDE + row) / 2; }
 
 // What sums with the high digits begin with, and in the next quad those with the low ones, for two neighbouring rows of
-// x: each number twice, since a lane has sums of both for two rows of w.
+// x: each number twice, so that one load gives all four sums of a lane, those of two rows of w.
 uint starts_at(uint chunk, uint row) { return FACTORS_FROM + STARTS_AFTER + (chunk * SIDE + row) / 2 * 2; }
 
 // Which eight columns a thread has: a row's follow each other. Threads beyond the last sixteen repeat
@@ -56,7 +56,8 @@ void load_eight(uint pass) {
 
 vec4 of_11_bits(vec4 v) { return uintBitsToFloat((floatBitsToUint(v) + 0x1000u) & 0xffffe000u); }
 
-// The digits of four neighbours, times a power of two for each. With one digit, the high one is the number itself.
+// The two digits of each of four neighbouring columns, multiplied by factors, which are powers of two. SHIFT is
+// multiplied as well, so that they are rounded as without factors. With one digit, high is the number itself.
 void split_digits(vec4 v, uint exponent, vec4 factors, inout ivec4 integers_of_x, out vec4 high, out vec4 low) {
     if (DIGITS_OF_X == 1) {
         high = v * span_factor(exponent) * (factors / HIGH_DIGIT);

@@ -20,10 +20,9 @@ const uint SHARED = HALVES == 1 ? 2 : 1; // scales in a loaded word
 const uint SCALES = HALVES == 2 ? 2 : 1; // units that share one
 const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
 
-// The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of
-// the units of a slice of ROWS rows of matrix `set`, which is i, or any with ONE_MATRIX; weight##i is an element. Loads are volatile, since
-// drivers would otherwise move them to where their values are needed, behind the barrier
-// that ends the preparation of x.
+// The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of the units of a slice of ROWS rows of
+// matrix `set`: i, or with ONE_MATRIX any of them. weight##i is an element. Loads are volatile, since drivers would
+// otherwise move them to where their values are needed, behind the barrier that ends the preparation of x.
 #define MATRIX(i, slot) \
     layout(set = 0, binding = slot) volatile readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
     layout(set = 0, binding = slot) volatile readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \
