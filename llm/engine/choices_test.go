@@ -27,24 +27,38 @@ func TestChoices(t *testing.T) {
 		defer d.close(alone)
 		e := d.engine(c)
 		defer d.close(e)
-		streams, err := e.SubmitChoices(d.Context(), request, 4)
-		require.NoError(d, err)
-		for i, s := range streams {
-			got, err := s.Result(d.Context())
-			require.NoError(d, err)
-			one := request
-			one.Sampling.Seed += uint64(i)
-			s, err := alone.Submit(d.Context(), one)
-			require.NoError(d, err)
-			want, err := s.Result(d.Context())
-			require.NoError(d, err)
-			requireSame(d, want, got)
-		}
+		d.requireChoices(alone, e, request, 4)
 		require.EqualValues(d, 41+3*1, e.Stats().PromptTokens)
 		require.EqualValues(d, 3*40, e.Stats().SharedTokens)
 		for _, n := range []int{0, -1, 257} {
 			_, err := e.SubmitChoices(d.Context(), request, n)
 			require.ErrorIs(d, err, kompute.ErrInvalid)
 		}
+		// Here a token is chosen after most rows of the first steps, but not after all.
+		request.Prompt = prompt[:2]
+		for _, c := range []engine.Config{{Sequences: 32, Context: 128}, {Sequences: 32, Context: 128, ChunkTokens: 15}} {
+			e := d.engine(c)
+			d.requireChoices(alone, e, request, 6)
+			d.close(e)
+		}
 	})
+}
+
+// requireChoices checks that n answers of e are those that alone gives with one seed after
+// the other.
+func (d demo) requireChoices(alone, e *engine.Engine, request engine.Request, n int) {
+	d.Helper()
+	streams, err := e.SubmitChoices(d.Context(), request, n)
+	require.NoError(d, err)
+	for i, s := range streams {
+		got, err := s.Result(d.Context())
+		require.NoError(d, err)
+		one := request
+		one.Sampling.Seed += uint64(i)
+		s, err := alone.Submit(d.Context(), one)
+		require.NoError(d, err)
+		want, err := s.Result(d.Context())
+		require.NoError(d, err)
+		requireSame(d, want, got)
+	}
 }

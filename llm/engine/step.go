@@ -27,6 +27,7 @@ type size struct {
 	pages        int
 	mode         mode
 	states       bool // the host gets the states of all rows
+	all          bool // a token is chosen after every row, in their order
 	apart        bool // each row is of another sequence
 	slot         int
 }
@@ -102,7 +103,7 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	known := ops.Concat(s, 0, ring, inputs.Slice(0, 0, n))
 	tokens := ops.Gather(s, known, part(4*n, n), 0)
 	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at, States: c.hidden}
-	if k < n {
+	if !c.all {
 		pass.Logits = part(5*n, k)
 	}
 	logits := t.model.ForwardRows(s, pass)

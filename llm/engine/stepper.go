@@ -60,7 +60,7 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 	}
 	if f.rows == f.chosen {
 		z.rows = min(1<<bits.Len(uint(f.rows-1)), t.config.Sequences)
-		z.chosen = z.rows
+		z.chosen, z.all = z.rows, true
 		z.apart = !slices.ContainsFunc(f.pieces, func(p piece) bool { return p.count > 1 })
 		return z
 	}
@@ -81,7 +81,7 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 			z.rows += t.config.Sequences
 		}
 	}
-	z.chosen = min(z.chosen, t.config.Sequences)
+	z.chosen = min(z.chosen, z.rows, t.config.Sequences)
 	return z
 }
 
@@ -225,7 +225,7 @@ func (t *stepper) captured(z size) (*step, error) {
 	switch {
 	case errors.Is(err, kompute.ErrOutOfMemory):
 		for other, larger := range t.sizes {
-			if other.rows >= z.rows && other.chosen >= z.chosen && other.pages >= z.pages && other.mode == withLogits && (other.states || !z.states) && (z.apart || !other.apart) && other.slot == z.slot {
+			if other.replaces(z) {
 				c, err = larger, nil
 			}
 		}
@@ -236,6 +236,12 @@ func (t *stepper) captured(z size) (*step, error) {
 		t.sizes[z] = c
 	}
 	return c, err
+}
+
+// replaces reports whether a step of the larger size z can do what one of the smaller does.
+func (z size) replaces(smaller size) bool {
+	return z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.mode == withLogits &&
+		(z.states || !smaller.states) && (smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
 }
 
 // close frees everything once the device is done with it.

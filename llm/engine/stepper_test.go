@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // A step with prompts never has twice the rows that it needs where its time is
@@ -22,6 +23,24 @@ func TestSizes(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 3: 4, 17: 32, 32: 32} {
 		require.Equal(t, want, rows(n, n), "%d tokens", n)
 	}
+}
+
+// Every step fits, with tokens to choose after some of its rows or after all.
+func TestSizesFit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &Config{Sequences: rapid.IntRange(1, 300).Draw(t, "sequences"), ChunkTokens: rapid.IntRange(1, 600).Draw(t, "chunk"), PageTokens: 64, Context: 6400}
+		rows := rapid.IntRange(1, c.ChunkTokens+c.Sequences).Draw(t, "rows")
+		chosen := rapid.IntRange(0, min(rows, c.Sequences)).Draw(t, "chosen")
+		if rows == chosen {
+			chosen = rapid.IntRange(0, rows-1).Draw(t, "fewer")
+		}
+		z := (&stepper{config: c}).sizeFor(&pendingStep{rows: rows, chosen: chosen})
+		require.False(t, z.all, "rows without a token among others")
+		require.GreaterOrEqual(t, z.rows, rows)
+		require.LessOrEqual(t, z.rows, c.ChunkTokens+c.Sequences)
+		require.GreaterOrEqual(t, z.chosen, chosen)
+		require.LessOrEqual(t, z.chosen, min(z.rows, c.Sequences))
+	})
 }
 
 // A step sees little more than the pages that its sequences have, and all of them.
