@@ -111,16 +111,24 @@ func (b *builder) grammar(root []element, v *Vocabulary, o Options) (*Grammar, e
 	if !b.ends(root) {
 		return nil, &SchemaError{"#", "no finite value can meet it"}
 	}
-	if b.leftRecursive() {
+	whole := b.or(seq(lit(o.Before), root, lit(o.After)))[0].rule
+	empty := b.empty()
+	ranks := b.ranks(empty)
+	if ranks == nil {
 		return nil, &SchemaError{"#", "$ref: a schema refers to itself and to nothing else"}
 	}
-	g := &Grammar{vocabulary: v, automaton: automaton{rules: b.rules}}
-	g.automaton.forget()
-	first := &state{}
-	g.automaton.expand(first, seq(lit(o.Before), root, lit(o.After)), nil)
-	if g.start = g.automaton.known(first); g.start == nil {
-		return nil, &SchemaError{"#", "nothing can meet it"}
+	var places uint32
+	for _, r := range b.rules {
+		for _, alternative := range r {
+			for i := range alternative {
+				places++
+				alternative[i].at = places
+			}
+		}
 	}
+	g := &Grammar{vocabulary: v, automaton: automaton{rules: b.rules, empty: empty, ranks: ranks}}
+	g.automaton.forget()
+	g.start = g.automaton.start(whole)
 	return g, nil
 }
 
@@ -148,8 +156,8 @@ func (b *builder) ends(root []element) bool {
 	return all(root)
 }
 
-// leftRecursive reports whether a rule can begin with itself before any byte.
-func (b *builder) leftRecursive() bool {
+// empty reports of each rule whether a text of it may be empty.
+func (b *builder) empty() []bool {
 	empty := make([]bool, len(b.rules))
 	for changed := true; changed; {
 		changed = false
@@ -165,14 +173,20 @@ func (b *builder) leftRecursive() bool {
 			}
 		}
 	}
-	const under, done = 1, 2
-	mark := make([]byte, len(b.rules))
+	return empty
+}
+
+// ranks orders the rules so that each comes before those that its texts may begin with. It
+// returns nil if a rule can begin with itself before any byte.
+func (b *builder) ranks(empty []bool) []int {
+	const under = -1
+	ranks, next := make([]int, len(b.rules)), len(b.rules)
 	var visit func(i int) bool
 	visit = func(i int) bool {
-		if mark[i] != 0 {
-			return mark[i] == under
+		if ranks[i] != 0 {
+			return ranks[i] == under
 		}
-		mark[i] = under
+		ranks[i] = under
 		for _, alternative := range b.rules[i] {
 			for _, e := range alternative {
 				if e.set != nil {
@@ -186,13 +200,14 @@ func (b *builder) leftRecursive() bool {
 				}
 			}
 		}
-		mark[i] = done
+		ranks[i] = next
+		next--
 		return false
 	}
 	for i := range b.rules {
 		if visit(i) {
-			return true
+			return nil
 		}
 	}
-	return false
+	return ranks
 }

@@ -10,7 +10,7 @@ import (
 // document is a JSON value whose members keep their order.
 type document struct {
 	kind    jsontext.Kind
-	raw     jsontext.Value // compact
+	raw     jsontext.Value // compact, and strings in their shortest form
 	members []member
 	items   []*document
 }
@@ -38,7 +38,7 @@ func parse(data []byte) (*document, error) {
 		return nil, fmt.Errorf("%d bytes are more than %d", len(data), mostElements)
 	}
 	raw := jsontext.Value(bytes.Clone(data))
-	if err := raw.Compact(); err != nil {
+	if err := raw.Format(jsontext.PreserveRawStrings(false)); err != nil {
 		return nil, err
 	}
 	return read(raw, 0)

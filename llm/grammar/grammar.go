@@ -105,10 +105,7 @@ func (m *Matcher) Mask() []uint64 {
 	}
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
-	if m.at.mask == nil {
-		m.at.mask = m.g.vocabulary.mask(&m.g.automaton, m.at)
-	}
-	return m.at.mask
+	return m.g.vocabulary.mask(&m.g.automaton, m.at)
 }
 
 // Accept adds the next token. It returns false, and changes nothing, if the token
@@ -138,7 +135,7 @@ func (m *Matcher) AcceptText(text string) bool {
 }
 
 // Complete reports whether the text may end here.
-func (m *Matcher) Complete() bool { return m.made() && m.at.complete }
+func (m *Matcher) Complete() bool { return m.made() && m.at.empty }
 
 // Ended reports whether the text must end here, because nothing can follow.
-func (m *Matcher) Ended() bool { return m.made() && m.at.complete && len(m.at.frames) == 0 }
+func (m *Matcher) Ended() bool { return m.made() && m.at.empty && len(m.at.tops) == 0 }

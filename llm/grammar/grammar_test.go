@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,8 @@ func TestForms(t *testing.T) {
 		`{"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2}`: {{"[true]", "[true, false]", "[ true ,false ]"}, {"[]", "[true,true,true]", "[1]"}},
 		`{"type": "array", "maxItems": 0}`:                                              {{"[]", "[ ]"}, {"[1]"}},
 		`{"enum": ["a", 1, {"b": []}]}`:                                                 {{`"a"`, "1", `{"b":[]}`}, {`"b"`, "2"}},
+		`{"enum": ["caf\u00e9", "\ud83d\ude00\/"]}`:                                     {{`"café"`, `"😀/"`}, {`"caf\u00e9"`}},
+		`{"type": "integer", "enum": [1.0, 2, 1.5]}`:                                    {{"1.0", "2"}, {"1.5"}},
 		`{"type": "string", "enum": ["a", 1]}`:                                          {{`"a"`}, {"1"}},
 		`{"const": null}`:                                                               {{"null"}, {"0"}},
 		`{"type": ["null", "integer"]}`:                                                 {{"null", "3"}, {`""`}},
@@ -85,7 +88,7 @@ func TestRefusals(t *testing.T) {
 		`{"required": ["a"]}`: "not one of", `{"properties": {"a": true}, "additionalProperties": {"type": "null"}}`: "beside properties",
 		`{"$ref": "#"}`: "finite", `{"anyOf": [{"$ref": "#"}, true]}`: "itself", `{"$ref": "other.json"}`: "begin with #", `{"$ref": "#/$defs/x"}`: "not in",
 		`{"enum": []}`: "no value", `{"enum": 1}`: "not a list", `{"anyOf": []}`: "not a list", `{"$ref": "#/$defs/x", "type": "null"}`: "beside",
-		`{"properties": {"a": {"$ref": "#"}}, "required": ["a"]}`: "finite", deep: "levels", `{"type": "null", "type": "null"}`: "duplicate",
+		`{"properties": {"a": {"$ref": "#"}}, "required": ["a"]}`: "finite", deep: "levels", `{"type": "null", "type": "null"}`: "duplicate", `{"type": ["string", "null", "string"]}`: "twice",
 		`{"type": "array", "maxItems": 9000, "items": {"type": "string", "maxLength": 9000}}`:   "",
 		`{"anyOf": [` + strings.Repeat(`{"type": "string", "maxLength": 30000},`, 9) + `true]}`: "large",
 	} {
@@ -248,19 +251,76 @@ func TestMasks(t *testing.T) {
 	}
 }
 
-// The number of states is bounded, and texts continue correctly after states were discarded.
+// What is known is bounded, is not kept by the grammar once it is forgotten, and texts continue
+// correctly after that.
 func TestStatesAreForgotten(t *testing.T) {
 	g := compile(t, `true`, Options{})
+	const depth = 100 // of nested values
+	heap := func() uint64 {
+		runtime.GC()
+		var now runtime.MemStats
+		runtime.ReadMemStats(&now)
+		return now.HeapAlloc
+	}
+	before := heap()
+	first := g.Matcher()
+	first.Mask()
+	for text := range uint64(60) {
+		m := g.Matcher()
+		r := rand.New(rand.NewPCG(text, 1))
+		var closing []string
+		for range depth {
+			one := r.IntN(2)
+			require.True(t, m.AcceptText([]string{"[", `{"":`}[one]))
+			m.Mask()
+			closing = append(closing, []string{"]", "}"}[one])
+			require.LessOrEqual(t, g.automaton.bytes, mostBytes+1<<20)
+		}
+		require.True(t, m.AcceptText("0"))
+		for _, one := range slices.Backward(closing) {
+			require.True(t, m.AcceptText(one))
+		}
+		require.True(t, m.Complete())
+	}
+	require.Positive(t, g.automaton.generation, "nothing was forgotten")
+	require.Less(t, heap()-min(before, heap()), uint64(4*mostBytes))
+	require.True(t, first.AcceptText("[]"))
+	runtime.KeepAlive(g)
+}
+
+// Ambiguous grammars, whose stacks are as many as there are combinations of readings, take no more
+// time and memory than others.
+func TestAmbiguousSchemas(t *testing.T) {
+	var chain strings.Builder
+	const links = 100
+	for i := range links {
+		fmt.Fprintf(&chain, `"a%d":{"anyOf":[{"$ref":"#/$defs/a%d"},{"$ref":"#/$defs/a%d"}]},`, i, i+1, i+1)
+	}
+	g := compile(t, fmt.Sprintf(`{"$ref":"#/$defs/a0","$defs":{%s"a%d":{"type":"null"}}}`, chain.String(), links), Options{})
+	require.True(t, accepts(g, "null"))
+	require.False(t, accepts(g, "0"))
+
+	const depth = 1000
+	g = compile(t, `{"anyOf":[{"type":"array","items":{"$ref":"#"}},{"type":"array","items":{"$ref":"#"}}]}`, Options{})
+	require.True(t, accepts(g, strings.Repeat("[", depth)+strings.Repeat("]", depth)))
+	require.False(t, accepts(g, strings.Repeat("[", depth)+strings.Repeat("]", depth-1)))
+
+	node := func(kind string) string {
+		return `{"type":"object","properties":{"left":{"anyOf":[{"$ref":"#"},{"type":"null"}]},"kind":{"const":"` + kind + `"}},"required":["left","kind"]}`
+	}
+	g = compile(t, `{"anyOf":[`+node("a")+","+node("b")+","+node("c")+`]}`, Options{})
+	text := "null"
+	for i := range depth {
+		text = fmt.Sprintf(`{"left":%s,"kind":"%c"}`, text, "abc"[i%3])
+	}
+	require.True(t, accepts(g, text))
+	require.False(t, accepts(g, strings.Replace(text, `"b"`, `"d"`, 1)))
+
+	choices := slices.Repeat([]string{`{"type":"array","items":{"$ref":"#"}}`}, 30)
+	g = compile(t, `{"anyOf":[`+strings.Join(choices, ",")+`]}`, Options{})
 	m := g.Matcher()
-	for range 3 * mostStates {
-		require.True(t, m.AcceptText("["))
-	}
-	require.LessOrEqual(t, len(g.automaton.states), mostStates)
-	require.LessOrEqual(t, len(g.automaton.frames), mostFrames+1)
-	for range 3 * mostStates {
-		require.True(t, m.AcceptText("]"))
-	}
-	require.True(t, m.Complete())
+	require.True(t, m.AcceptText(strings.Repeat("[", depth)))
+	require.NotZero(t, m.Mask()['['>>6]>>('['&63)&1)
 }
 
 func BenchmarkMaskOfAString(b *testing.B) {

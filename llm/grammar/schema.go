@@ -108,6 +108,9 @@ func typesOf(d *document, path string) ([]string, error) {
 		if !ok || !slices.Contains(types, kind) {
 			return nil, &SchemaError{path + "/type", fmt.Sprintf("%s is none of %s", n.raw, strings.Join(types, ", "))}
 		}
+		if slices.Contains(out, kind) {
+			return nil, &SchemaError{path + "/type", fmt.Sprintf("%s comes twice", n.raw)}
+		}
 		out = append(out, kind)
 	}
 	if len(out) == 0 {

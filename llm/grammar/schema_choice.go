@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,7 +69,8 @@ func (d *document) is(kind string) bool {
 	case 'n':
 		return kind == "null"
 	}
-	return kind == "number" || kind == "integer" && !strings.ContainsAny(string(d.raw), ".eE")
+	n, err := strconv.ParseFloat(string(d.raw), 64)
+	return kind == "number" || kind == "integer" && err == nil && n == math.Trunc(n)
 }
 
 // ref compiles a part of the same schema, once.

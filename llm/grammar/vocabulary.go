@@ -64,6 +64,14 @@ func (v *Vocabulary) text(id int) string {
 // mask returns the tokens that may follow in a state. Prefixes that neighbouring
 // tokens share are examined once.
 func (v *Vocabulary) mask(a *automaton, from *state) []uint64 {
+	if from.renew(a); from.mask == nil {
+		from.mask = v.allowed(a, from)
+		a.bytes += 8 * len(from.mask)
+	}
+	return from.mask
+}
+
+func (v *Vocabulary) allowed(a *automaton, from *state) []uint64 {
 	out := make([]uint64, (len(v.texts)+63)/64)
 	path := []*state{from} // after each byte of the previous token; the last may be nil
 	for i, id := range v.sorted {
