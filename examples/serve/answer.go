@@ -47,12 +47,17 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 	size := 0
 	for _, message := range q.Messages {
 		size += messageSize + len(message.Content) + len(message.Reasoning)
+		size += len(message.Name) + len(message.ToolCallID)
 		for _, c := range message.ToolCalls {
-			size += len(c.Function.Arguments)
+			size += len(c.ID) + len(c.Function.Name) + len(c.Function.Arguments)
 		}
 	}
 	for _, tool := range q.Tools {
 		size += len(tool)
+	}
+	for name, value := range q.TemplateArguments {
+		text, _ := value.(string)
+		size += len(name) + len(text)
 	}
 	if err := m.checkSize(size); err != nil {
 		return err
@@ -107,9 +112,6 @@ func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded) 
 // prepare makes the engine's requests, one for each prompt.
 func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) error {
 	n := first(c.N, nil, 1)
-	if n*len(prompts) > maxChoices {
-		return bad("n", "%d for each of %d prompts are more than %d", n, len(prompts), maxChoices)
-	}
 	if n > s.options.engine.Queue {
 		return bad("n", "%d are more than the %d that may wait here", n, s.options.engine.Queue)
 	}
@@ -157,7 +159,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 	n := noteOf(r.Context())
 	n.prompt, n.answer, n.finish, n.firstToken = g.prompt, total.tokens, total.finish, total.first
 	if err != nil && r.Context().Err() != nil {
-		err = asAPIError(r.Context(), err)
+		err = asAPIError(r.Context(), err) // which a stream ends with
 	}
 	if err == nil || g.stream {
 		out.end(w, g, total, err)

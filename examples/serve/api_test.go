@@ -128,12 +128,20 @@ func TestModelsAndProbes(t *testing.T) {
 			require.Contains(t, body, `"type":"invalid_request_error"`)
 		}
 	}
-	status, _ := s.get("/page/..%2fmain.go")
+	s.model.Load().name = "Qwen/Qwen3-4B"
+	status, body := s.get("/v1/models/Qwen/Qwen3-4B")
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, body, `"id":"Qwen/Qwen3-4B"`)
+	s.model.Load().name = "mote-4bit"
+	status, body = s.get("/foo%ff")
+	require.Equal(t, http.StatusNotFound, status)
+	require.Contains(t, body, `"error"`)
+	status, _ = s.get("/page/..%2fmain.go")
 	require.Equal(t, http.StatusBadRequest, status)
 	s.post("/v1/completions", `{"prompt":"Hello","temperature":0}`)
-	_, body := s.get("/metrics")
+	_, body = s.get("/metrics")
 	for _, want := range []string{
-		`kompute_requests_total{route="POST /v1/completions",status="200"} 1`, `kompute_requests_total{route="other",status="404"} 2`,
+		`kompute_requests_total{route="POST /v1/completions",status="200"} 1`, `kompute_requests_total{route="other",status="404"} 3`,
 		"kompute_generated_tokens_total 16", "kompute_requests_waiting 0", "kompute_pages_free ", "kompute_time_to_first_token_seconds_count 1",
 		"kompute_time_per_output_token_seconds_count 1", "kompute_device_memory_bytes ",
 	} {

@@ -40,8 +40,8 @@ func (c *common) check(m *loaded) error {
 		return bad("presence_penalty", "%v is not in [-2, 2]", c.PresencePenalty)
 	case !within(c.FrequencyPenalty, 2):
 		return bad("frequency_penalty", "%v is not in [-2, 2]", c.FrequencyPenalty)
-	case c.RepetitionPenalty < 0 || c.RepetitionPenalty > 100:
-		return bad("repetition_penalty", "%v is not in (0, 100]", c.RepetitionPenalty)
+	case c.RepetitionPenalty != 0 && !(c.RepetitionPenalty >= 0.01 && c.RepetitionPenalty <= 100):
+		return bad("repetition_penalty", "%v is not in [0.01, 100]", c.RepetitionPenalty)
 	case c.MinTokens < 0 || c.MaxTokens != nil && c.MinTokens > *c.MaxTokens:
 		return bad("min_tokens", "%d is not in [0, max_tokens]", c.MinTokens)
 	case len(c.LogitBias) > maxBiases:
@@ -125,5 +125,11 @@ func (q *textRequest) check(m *loaded) error {
 	if err := checkTop("logprobs", first(q.Logprobs, nil, 0)); err != nil {
 		return err
 	}
-	return q.common.check(m)
+	if err := q.common.check(m); err != nil {
+		return err
+	}
+	if n, prompts := first(q.N, nil, 1), len(q.Prompt.texts)+len(q.Prompt.ids); n*prompts > maxChoices {
+		return bad("n", "%d for each of %d prompts are more than %d", n, prompts, maxChoices)
+	}
+	return nil
 }

@@ -66,7 +66,7 @@ func TestChoiceParameters(t *testing.T) {
 	require.Greater(t, len(ask(greedy+`"min_tokens":30,`)), len(name))
 	for _, more := range []string{
 		`"logit_bias":{"x":1},`, `"logit_bias":{"-1":1},`, `"logit_bias":{"99999":1},`, `"logit_bias":{"1":101},`, `"presence_penalty":3,`,
-		`"frequency_penalty":-3,`, `"repetition_penalty":-1,`, `"min_tokens":-1,`, `"min_tokens":9,"max_tokens":8,`, `"top_logprobs":1,`,
+		`"frequency_penalty":-3,`, `"repetition_penalty":-1,`, `"repetition_penalty":1e-40,`, `"min_tokens":-1,`, `"min_tokens":9,"max_tokens":8,`, `"top_logprobs":1,`,
 		`"logprobs":true,"top_logprobs":21,`, `"logprobs":1,`,
 	} {
 		require.Equal(t, http.StatusBadRequest, s.post("/v1/chat/completions", `{`+more+question+`}`).status, more)
@@ -216,6 +216,22 @@ func TestForcedTools(t *testing.T) {
 		}
 		require.Equal(t, "tool_calls", a.Choices[0].Finish)
 		require.Empty(t, a.Choices[0].Message.Content)
+	}
+	// The schema's own definitions stay where its references look for them.
+	a := s.post("/v1/chat/completions", `{"max_tokens":150,"tools":[{"function":{"name":"f","parameters":{"type":"object","$defs":{"p":{"enum":[7]}},"properties":{"a":{"$ref":"#/$defs/p"}},"required":["a"]}}}],"tool_choice":"required",`+question+`}`)
+	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+	require.Equal(t, `{"a":7}`, a.Choices[0].Message.ToolCalls[0].Function.Arguments)
+	// With a response format, the model may call a tool or answer.
+	const logitBias, format = `"logit_bias":{%s},`, `"response_format":{"type":"json_schema","json_schema":{"schema":{"const":5}}},`
+	for begin, calls := range map[string]int{"5": 0, "<": 1} {
+		id, err := s.model.Load().folder.Tokenizer.Encode(begin)
+		require.NoError(t, err)
+		a := s.post("/v1/chat/completions", `{"chat_template_kwargs":{"enable_thinking":false},`+fmt.Sprintf(logitBias, fmt.Sprintf(`"%d":100`, id[0]))+format+tools+question+`}`)
+		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+		require.Len(t, a.Choices[0].Message.ToolCalls, calls, "%+v", a.Choices[0])
+		if calls == 0 {
+			require.Equal(t, "5", strings.TrimSpace(a.Choices[0].Message.Content))
+		}
 	}
 	for _, choice := range []string{`"x"`, `3`, `{"type":"function","function":{"name":"other"}}`} {
 		a := s.post("/v1/chat/completions", `{`+tools+`"tool_choice":`+choice+`,`+question+`}`)

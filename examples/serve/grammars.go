@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	stdjson "encoding/json"
+	"fmt"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -37,16 +39,19 @@ func newGrammars(t *tokenizer.Tokenizer, size int) *grammars {
 	}
 }
 
-// compile returns the grammar of a schema between two texts.
-func (g *grammars) compile(schema, before, after string) (*grammar.Grammar, error) {
-	key := before + schema + after
+// compile returns the grammar of texts of one of these forms.
+func (g *grammars) compile(forms ...grammar.Alternative) (*grammar.Grammar, error) {
+	key := ""
+	for _, a := range forms {
+		key += fmt.Sprintf("%q %q %q\n", a.Before, a.Schema, a.After)
+	}
 	g.mu.Lock()
 	known := g.compiled[key]
 	g.mu.Unlock()
 	if known != nil {
 		return known, nil
 	}
-	out, err := grammar.Compile([]byte(schema), g.vocabulary(), grammar.Options{Before: before, After: after})
+	out, err := grammar.CompileAny(g.vocabulary(), forms...)
 	if err != nil {
 		return nil, err
 	}
@@ -61,26 +66,48 @@ func (g *grammars) compile(schema, before, after string) (*grammar.Grammar, erro
 
 // grammar returns the grammar of the answer, nil for none.
 func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
-	forced, err := q.forcedTools()
-	switch {
-	case err != nil:
-		return nil, err
-	case forced != nil:
-		return m.toolGrammar(forced)
-	case q.ResponseFormat == nil || q.ResponseFormat.Type == "text":
-		return nil, nil
-	}
-	schema := `{"type":"object"}`
-	if q.ResponseFormat.Type == "json_schema" {
-		schema = string(q.ResponseFormat.JSONSchema.Schema)
-	} else if q.ResponseFormat.Type != "json_object" {
-		return nil, bad("response_format.type", "%q is not text, json_object or json_schema", q.ResponseFormat.Type)
-	}
-	out, err := m.grammars.compile(schema, "", "")
+	tools, err := q.forcedTools()
 	if err != nil {
-		return nil, bad("response_format", "%v", err)
+		return nil, err
+	}
+	var forms []grammar.Alternative
+	if tools == nil {
+		if q.ResponseFormat == nil || q.ResponseFormat.Type == "text" {
+			return nil, nil
+		}
+		schema, err := q.ResponseFormat.schema()
+		if err != nil {
+			return nil, err
+		}
+		tools, forms = q.Tools, append(forms, grammar.Alternative{Schema: schema}) // which the answer has, unless it calls a tool
+	}
+	param := "response_format"
+	if len(forms) == 0 {
+		param = "tools"
+	}
+	if len(tools) > 0 {
+		schema, err := callSchema(tools)
+		if err != nil {
+			return nil, err
+		}
+		forms = append(forms, grammar.Alternative{Schema: schema, Options: grammar.Options{Before: callTag + "\n", After: "\n" + callEnd}})
+	}
+	out, err := m.grammars.compile(forms...)
+	if err != nil {
+		return nil, bad(param, "%v", err)
 	}
 	return out, nil
+}
+
+// schema is that of the answer.
+func (f *responseFormat) schema() ([]byte, error) {
+	switch f.Type {
+	case "json_schema":
+		return f.JSONSchema.Schema, nil
+	case "json_object":
+		return []byte(`{"type":"object"}`), nil
+	}
+	return nil, bad("response_format.type", "%q is not text, json_object or json_schema", f.Type)
 }
 
 // tool is a function that a model may call.
@@ -114,8 +141,8 @@ func (q *chatRequest) forcedTools() ([]stdjson.RawMessage, error) {
 	return nil, bad("tool_choice", "there is no tool %q", wanted.Function.Name)
 }
 
-// toolGrammar is the grammar of a call of one of the tools.
-func (m *loaded) toolGrammar(tools []stdjson.RawMessage) (*grammar.Grammar, error) {
+// callSchema is the schema of a call of one of the tools.
+func callSchema(tools []stdjson.RawMessage) ([]byte, error) {
 	type object = map[string]any
 	var calls []jsontext.Value
 	for _, raw := range tools {
@@ -123,25 +150,37 @@ func (m *loaded) toolGrammar(tools []stdjson.RawMessage) (*grammar.Grammar, erro
 		if err := json.Unmarshal(raw, &t); err != nil {
 			return nil, bad("tools", "%v", err)
 		}
-		if t.Function.Parameters.Kind() != '{' {
-			t.Function.Parameters = jsontext.Value(`{"type":"object"}`)
+		parameters, err := rooted(t.Function.Parameters)
+		if err != nil {
+			return nil, bad("tools", "the parameters of %q: %v", t.Function.Name, err)
 		}
 		name, err := json.Marshal(object{"const": t.Function.Name})
 		if err != nil {
 			return nil, err
 		}
 		// Properties are generated in their order, so this cannot be a map.
-		calls = append(calls, jsontext.Value(`{"type":"object","properties":{"name":`+string(name)+`,"arguments":`+string(t.Function.Parameters)+`},"required":["name","arguments"]}`))
+		calls = append(calls, jsontext.Value(`{"type":"object","properties":{"name":`+string(name)+`,"arguments":`+string(parameters)+`},"required":["name","arguments"]}`))
 	}
-	schema, err := json.Marshal(map[string][]jsontext.Value{"anyOf": calls})
-	if err != nil {
+	return json.Marshal(map[string][]jsontext.Value{"anyOf": calls})
+}
+
+// rooted returns a schema to be part of another one: with an $id, what its $ref are relative to.
+func rooted(schema jsontext.Value) (jsontext.Value, error) {
+	if schema.Kind() != '{' {
+		return jsontext.Value(`{"type":"object"}`), nil
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(schema, &members); err != nil {
 		return nil, err
 	}
-	out, err := m.grammars.compile(string(schema), callTag+"\n", "\n"+callEnd)
-	if err != nil {
-		return nil, bad("tools", "%v", err)
+	rest := bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(schema), []byte("{")))
+	switch {
+	case len(members) == 0:
+		return jsontext.Value(`{"$id":""}`), nil
+	case members["$id"] != nil:
+		return schema, nil
 	}
-	return out, nil
+	return append(jsontext.Value(`{"$id":"",`), rest...), nil
 }
 
 // constrain restricts the answer to a grammar, after the model's thoughts. A model

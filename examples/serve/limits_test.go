@@ -129,6 +129,10 @@ func TestTimeout(t *testing.T) {
 	events := s.events("/v1/chat/completions", askStream)
 	require.Equal(t, "word", events[1].Choices[0].Delta.Content)
 	require.Equal(t, "timeout", events[2].Error.Code)
+	_, metrics := s.get("/metrics")
+	require.Contains(t, metrics, `kompute_requests_total{route="POST /v1/chat/completions",status="504"} 2`, "also of the stream")
+	a = s.post("/v1/embeddings", `{"input":[`+strings.Repeat(`"`+strings.Repeat("one ", 500)+`",`, 200)+`"x"]}`)
+	require.Equal(t, http.StatusGatewayTimeout, a.status)
 }
 
 // A panic ends only its own request, wherever it happens.
@@ -215,6 +219,25 @@ func TestLargeAndSlowBodies(t *testing.T) {
 	answer, err := io.ReadAll(c)
 	require.NoError(t, err)
 	require.Contains(t, string(answer), "HTTP/1.1 408 ")
+}
+
+// A body that never comes holds up neither a refusal nor the server's end.
+func TestRefusedBodies(t *testing.T) {
+	s := start(t, nil, "--stall", "200ms", "--api-key", "secret")
+	for line, status := range map[string]string{
+		"POST /v1/completions HTTP/1.1\r\nContent-Type: application/json": "401", "POST /v1/nothing HTTP/1.1": "404",
+		"POST /v1/completions HTTP/1.1\r\nAuthorization: Bearer secret": "415",
+	} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+		_, err = io.WriteString(c, line+"\r\nHost: x\r\nContent-Length: 100\r\n\r\n")
+		require.NoError(t, err)
+		answer, err := io.ReadAll(c)
+		require.NoError(t, err)
+		require.Contains(t, string(answer), "HTTP/1.1 "+status)
+	}
 }
 
 func TestKeys(t *testing.T) {

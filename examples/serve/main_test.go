@@ -129,16 +129,23 @@ func TestDrainInTime(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	cert, key := writeCertificate(t)
-	p := runProgram(t, "--tls-cert", cert, "--tls-key", key, "--log-json=false")
+	p := runProgram(t, "--tls-cert", cert, "--tls-key", key, "--log-json=false", "--stall", "100ms", "--sequences", "1")
 	roots := x509.NewCertPool()
 	data, err := os.ReadFile(cert)
 	require.NoError(t, err)
 	require.True(t, roots.AppendCertsFromPEM(data))
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}}
-	response, err := client.Post("https://"+p.address+"/v1/chat/completions", "application/json", strings.NewReader(`{"stream":true,`+question+`}`))
-	require.NoError(t, err)
+	post := func(body string) *http.Response {
+		response, err := client.Post("https://"+p.address+"/v1/chat/completions", "application/json", strings.NewReader(body))
+		require.NoError(t, err)
+		require.Equal(t, 2, response.ProtoMajor)
+		return response
+	}
+	before := post(long) // which the next one waits for, longer than for the end of a write
+	response := post(`{"stream":true,` + question + `}`)
 	defer response.Body.Close()
-	require.Equal(t, 2, response.ProtoMajor)
+	time.Sleep(300 * time.Millisecond)
+	require.NoError(t, before.Body.Close())
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "[DONE]")

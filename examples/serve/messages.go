@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	stdjson "encoding/json"
 	"fmt"
 
@@ -34,19 +35,21 @@ type toolCall struct {
 // content is a message's text, which may come in parts.
 type content string
 
-// UnmarshalJSON accepts a string, null, or an array of parts of type text.
+// UnmarshalJSON accepts a string, null, or an array of parts of type text or refusal.
 func (c *content) UnmarshalJSON(data []byte) error {
 	if jsontext.Value(data).Kind() != '[' {
 		return json.Unmarshal(data, (*string)(c))
 	}
 	var parts []struct {
-		Type, Text string
+		Type, Text, Refusal string
 	}
 	if err := json.Unmarshal(data, &parts, json.MatchCaseInsensitiveNames(true)); err != nil {
 		return err
 	}
 	for _, p := range parts {
-		if p.Type != "text" && p.Type != "" {
+		if p.Type == "refusal" {
+			p.Text = p.Refusal
+		} else if p.Type != "text" && p.Type != "" {
 			return fmt.Errorf("a part of type %q is not text, and this model reads nothing else", p.Type)
 		}
 		*c += content(p.Text)
@@ -74,7 +77,7 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 		var calls []any
 		for j, c := range m.ToolCalls {
 			// Templates format an object, but print a text unchanged.
-			arguments := stdjson.RawMessage(c.Function.Arguments)
+			arguments := stdjson.RawMessage(cmp.Or(c.Function.Arguments, "{}"))
 			if jsontext.Value(arguments).Kind() != '{' || !jsontext.Value(arguments).IsValid() {
 				return nil, bad(fmt.Sprintf("messages.%d.tool_calls.%d.function.arguments", i, j), "not a JSON object in a string")
 			}

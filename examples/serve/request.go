@@ -105,13 +105,11 @@ func (s *server) readJSON(w http.ResponseWriter, r *http.Request, into any) erro
 		// This also prevents forms of other sites from posting here in a browser.
 		return &apiError{status: http.StatusUnsupportedMediaType, message: "the Content-Type is not application/json"}
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(s.options.stall)) // if it cannot be set, there is no limit
 	err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, s.options.maxBody), into)
 	large := new(http.MaxBytesError)
 	switch {
-	case err == nil: // else the deadline also limits what the rest of the body may take
-		_ = control.SetReadDeadline(time.Time{})
+	case err == nil: // else the deadline of ServeHTTP also limits what the rest of the body may take
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		return nil
 	case errors.As(err, &large):
 		return &apiError{status: http.StatusRequestEntityTooLarge, code: "body_too_large", message: fmt.Sprintf("the body exceeds %d bytes", large.Limit)}

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -44,14 +46,14 @@ func newServer(o *options, log *slog.Logger) *server {
 	handle("POST /v1/completions", s.working(s.completions))
 	handle("POST /v1/embeddings", s.working(s.embeddings))
 	handle("GET /v1/models", s.listModels)
-	handle("GET /v1/models/{id}", s.showModel)
+	handle("GET /v1/models/{id...}", s.showModel)
 	s.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
 	s.routes.HandleFunc("GET /readyz", s.ready)
 	s.routes.Handle("GET /metrics", s.metrics.handler())
 	s.routes.HandleFunc("GET /{$}", page)
 	s.routes.HandleFunc("GET /page/{file}", page)
 	s.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, &apiError{status: http.StatusNotFound, message: "there is no " + r.Method + " " + r.URL.Path})
+		s.fail(w, r, &apiError{status: http.StatusNotFound, message: fmt.Sprintf("there is no %s %q", r.Method, r.URL.Path)})
 	})
 	return s
 }
@@ -109,7 +111,11 @@ func (s *server) working(h func(http.ResponseWriter, *http.Request, *loaded) err
 		}
 		ctx, cancel := context.WithTimeoutCause(r.Context(), s.options.timeout, errTimeout)
 		defer cancel()
-		return h(w, r.WithContext(ctx), m)
+		err := h(w, r.WithContext(ctx), m)
+		if err != nil && ctx.Err() != nil {
+			return asAPIError(ctx, err)
+		}
+		return err
 	}
 }
 
@@ -121,8 +127,20 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if e.status == http.StatusInternalServerError {
 		s.log.Error("request failed", "id", note.id, "error", err)
 	}
-	if !note.began {
+	if note.began {
+		note.status = e.status // what logs and metrics say of an answer that was cut off
+	} else {
+		skipBody(r)
 		e.write(w)
+	}
+}
+
+// skipBody reads what a refused request still has, up to a limit, as net/http would do after
+// the time to write the answer has begun.
+func skipBody(r *http.Request) {
+	const most = 256 << 10 // net/http's limit
+	if r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, r.Body, most) // what fails closes the connection after the answer
 	}
 }
 
@@ -198,6 +216,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.logRequest(r, n, time.Since(start))
 	}()
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.options.stall)) // if it cannot be set, there is no limit
+	}
 	s.routes.ServeHTTP(&recorder{w, n, s.options.stall}, r)
 }
 

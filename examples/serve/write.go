@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -176,6 +177,8 @@ func (o *events) write(data string) error {
 	if err == nil {
 		err = http.NewResponseController(o.w).Flush()
 	}
+	// HTTP/2 would otherwise end a stream without an event for that long.
+	_ = http.NewResponseController(o.w).SetWriteDeadline(time.Time{})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}

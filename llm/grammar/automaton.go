@@ -126,10 +126,10 @@ func (a *automaton) union(x, y *stacks) *stacks {
 	return out
 }
 
-// start returns the state before a text of a rule.
-func (a *automaton) start(root int) *state {
+// start returns the state before a text that the root, a rule, allows.
+func (a *automaton) start(root []element) *state {
 	s := a.step()
-	s.begin([]element{{rule: root}}, a.of(true))
+	s.begin(root, a.of(true))
 	return s.state()
 }
 

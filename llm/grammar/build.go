@@ -10,12 +10,18 @@ type builder struct {
 	rules    []rule
 	elements int
 	named    map[string]int // rules of repeated parts
-	refs     map[string]int // rules of $ref
-	root     *document
+	refs     map[target]int // rules of $ref
+	root     *document      // what $ref is relative to: the schema, or the innermost part with an $id
 	depth    int
 }
 
-func newBuilder() *builder { return &builder{named: map[string]int{}, refs: map[string]int{}} }
+// target is what a $ref means.
+type target struct {
+	root    *document
+	pointer string
+}
+
+func newBuilder() *builder { return &builder{named: map[string]int{}, refs: map[target]int{}} }
 
 // seq is a sequence of parts.
 func seq(parts ...[]element) []element {
@@ -104,14 +110,13 @@ func (b *builder) times(x []element, lo, hi int) []element {
 }
 
 // grammar checks the rules and makes the automaton.
-func (b *builder) grammar(root []element, v *Vocabulary, o Options) (*Grammar, error) {
+func (b *builder) grammar(root []element, v *Vocabulary) (*Grammar, error) {
 	if b.elements >= mostElements {
 		return nil, &SchemaError{"#", fmt.Sprintf("its grammar has more than %d parts", mostElements)}
 	}
 	if !b.ends(root) {
 		return nil, &SchemaError{"#", "no finite value can meet it"}
 	}
-	whole := b.or(seq(lit(o.Before), root, lit(o.After)))[0].rule
 	empty := b.empty()
 	ranks := b.ranks(empty)
 	if ranks == nil {
@@ -128,7 +133,7 @@ func (b *builder) grammar(root []element, v *Vocabulary, o Options) (*Grammar, e
 	}
 	g := &Grammar{vocabulary: v, automaton: automaton{rules: b.rules, empty: empty, ranks: ranks}}
 	g.automaton.forget()
-	g.start = g.automaton.start(whole)
+	g.start = g.automaton.start(root)
 	return g, nil
 }
 

@@ -44,8 +44,8 @@ type Grammar struct {
 // Supported are type, also as a list; properties, which are generated in their order;
 // required; additionalProperties, as a schema if there are no properties; items,
 // minItems, maxItems; minLength, maxLength; enum, const; anyOf; and $ref within the
-// schema. title, description, default, examples, deprecated, readOnly, writeOnly,
-// $comment, $schema and $id change nothing. Properties that a schema does not name
+// schema, or the innermost part with an $id. title, description, default, examples,
+// deprecated, readOnly, writeOnly, $comment and $schema change nothing. Properties that a schema does not name
 // are not generated. true, {} and a type alone stand for all values, or all of that
 // type.
 //
@@ -53,12 +53,27 @@ type Grammar struct {
 // Integers have up to 18 digits; other numbers up to 15 before and 15 after the
 // point, and two in the exponent.
 func Compile(schema []byte, v *Vocabulary, o Options) (*Grammar, error) {
+	return CompileAny(v, Alternative{schema, o})
+}
+
+// Alternative is one form of a text.
+type Alternative struct {
+	Schema []byte
+	Options
+}
+
+// CompileAny is Compile for texts of one of several forms.
+func CompileAny(v *Vocabulary, alternatives ...Alternative) (*Grammar, error) {
 	b := newBuilder()
-	root, err := b.schema(schema)
-	if err != nil {
-		return nil, err
+	var all [][]element
+	for _, a := range alternatives {
+		root, err := b.schema(a.Schema)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, seq(lit(a.Before), root, lit(a.After)))
 	}
-	return b.grammar(root, v, o)
+	return b.grammar(b.or(all...), v)
 }
 
 // Object is the grammar of any JSON object.

@@ -57,7 +57,10 @@ func TestForms(t *testing.T) {
 			{`{"b":null}`, `{"a": 1, "b": null}`, `{"b":null,"c":[{}]}`, "{\n  \"a\": 1,\n  \"b\": null\n}"}, {"{}", `{"a":1}`, `{"a":1,}`, `{,"b":null}`, `{"b":null,"a":1}`, `{"b":null,"d":1}`},
 		},
 		`{"type": "object", "additionalProperties": {"type": "integer"}}`: {{"{}", `{"x":1,"y":2}`}, {`{"x":"1"}`}},
-		`{"type": "object", "additionalProperties": false}`:               {{"{}"}, {`{"x":1}`}},
+		`{"properties": {"a": {"$id": "a", "properties": {"b": {"$ref": "#/$defs/c"}}, "$defs": {"c": {"const": 1}}}, "d": {"$ref": "#/$defs/c"}, "e": {"$ref": "#/properties/a/properties/b"}}, "$defs": {"c": {"const": 2}}, "type": "object"}`: {
+			{`{"a":{"b":1},"d":2,"e":1}`}, {`{"a":{"b":2}}`, `{"d":1}`, `{"e":2}`},
+		},
+		`{"type": "object", "additionalProperties": false}`: {{"{}"}, {`{"x":1}`}},
 		`{"$defs": {"n": {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]}}, "required": ["next"]}}, "$ref": "#/$defs/n"}`: {
 			{`{"next":{"next":null}}`}, {`{"next":{}}`},
 		},

@@ -52,6 +52,10 @@ func (b *builder) compile(d *document, path string) ([]element, error) {
 			return fail("the keyword %q is not supported", m.name)
 		}
 	}
+	defer func(outer *document) { b.root = outer }(b.root)
+	if d.get("$id") != nil {
+		b.root = d
+	}
 	for name, alone := range map[string]func(*document, *document, string) ([]element, error){
 		"$ref": b.ref, "anyOf": b.anyOf, "const": b.constant, "enum": b.enum,
 	} {

@@ -75,15 +75,17 @@ func (d *document) is(kind string) bool {
 
 // ref compiles a part of the same schema, once.
 func (b *builder) ref(_, v *document, path string) ([]element, error) {
-	target, ok := v.text()
-	if !ok || target != "#" && !strings.HasPrefix(target, "#/") {
+	pointer, ok := v.text()
+	if !ok || pointer != "#" && !strings.HasPrefix(pointer, "#/") {
 		return nil, &SchemaError{path, fmt.Sprintf("%s does not begin with #", v.raw)}
 	}
-	if i, ok := b.refs[target]; ok {
+	to := target{b.root, pointer}
+	if i, ok := b.refs[to]; ok {
 		return []element{{rule: i}}, nil
 	}
+	defer func() { b.root = to.root }()
 	d := b.root
-	for _, name := range strings.Split(target, "/")[1:] {
+	for _, name := range strings.Split(pointer, "/")[1:] {
 		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
 		if i, err := strconv.Atoi(name); err == nil && d.kind == '[' && i >= 0 && i < len(d.items) {
 			d = d.items[i]
@@ -93,10 +95,13 @@ func (b *builder) ref(_, v *document, path string) ([]element, error) {
 		if d == nil {
 			return nil, &SchemaError{path, fmt.Sprintf("%s is not in the schema", v.raw)}
 		}
+		if d.get("$id") != nil {
+			b.root = d
+		}
 	}
 	i := b.reserve()
-	b.refs[target] = i
-	inner, err := b.compile(d, target)
+	b.refs[to] = i
+	inner, err := b.compile(d, pointer)
 	if err != nil {
 		return nil, err
 	}
