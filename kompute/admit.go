@@ -3,8 +3,6 @@ package kompute
 import (
 	"errors"
 	"fmt"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // admit checks op before it reaches a backend, and pins its storages: on the
@@ -86,10 +84,6 @@ func (s *Stream) checkArg(a *Arg) error {
 		return fmt.Errorf("a tensor on %s: %w", v.st.dev.info.Name, ErrDevice)
 	case v.st.readOnly && a.Access != AccessRead:
 		return fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
-	case v.layout.Rank() > array.MaxRank:
-		return fmt.Errorf("rank %d exceeds %d: %w", v.layout.Rank(), array.MaxRank, ErrInvalid)
-	case v.lo < 0 || v.hi*v.dtype.Size() > v.st.bytes && v.hi > v.lo:
-		return fmt.Errorf("elements %d to %d of a storage of %d bytes: %w", v.lo, v.hi, v.st.bytes, ErrInvalid)
 	}
-	return nil
+	return v.inside()
 }

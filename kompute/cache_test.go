@@ -140,7 +140,9 @@ func TestUploadBringsTensorsEarly(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
 		x, y := tensor(t, d, upTo(4)), tensor(t, d, upTo(8))
-		s.Upload(x, y, x)
+		empty, err := Empty[float32](d, 4)
+		require.NoError(t, err)
+		s.Upload(x, y, closing(t, empty), x)
 		if d.Backend() == "vulkan" {
 			require.EqualValues(t, 2, s.Stats().Uploads)
 		}

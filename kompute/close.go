@@ -56,6 +56,19 @@ func finishClosing(ctx context.Context, finish func()) {
 	go finish()
 }
 
+// isFreed reports whether the device was closed, and nothing of it is left. d.mu is held.
+func (d *Device) isFreed() bool {
+	if d.closing == nil {
+		return false
+	}
+	select {
+	case <-d.closing:
+		return true
+	default:
+		return false
+	}
+}
+
 // closed waits until the channel is closed, or ctx is done.
 func closed(ctx context.Context, closing <-chan struct{}) error {
 	select {
@@ -84,8 +97,8 @@ func (s *Stream) finish() {
 	s.done = ^uint64(0)
 	delete(s.dev.streams, s)
 	s.dev.cond.Broadcast()
-	if s.err == nil {
-		s.err = err
+	if err != nil {
+		s.poisoned(err)
 	}
 }
 

@@ -3,6 +3,7 @@ package kompute
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 )
@@ -18,6 +19,12 @@ type cpuContent struct {
 	busy     bool
 	writer   mark
 	readers  []mark // since the last write, at most one a stream
+}
+
+// cpuDependency is work that other work must wait for.
+type cpuDependency struct {
+	mark
+	makes bool // it makes content that the other reads, which cannot run if it fails
 }
 
 // wrote records m as the last writer. dev.mu is held.
@@ -59,19 +66,30 @@ func (c *cpuContent) used(access Access, m mark) {
 
 // conflicts appends to deps the work of streams other than s (which may be nil)
 // that must be done before the content is accessed. dev.mu is held.
-func (c *cpuContent) conflicts(s *Stream, access Access, deps []mark) []mark {
+func (c *cpuContent) conflicts(s *Stream, access Access, deps []cpuDependency) []cpuDependency {
 	if c.writer.stream != s && c.writer.pending() {
-		deps = append(deps, c.writer)
+		deps = append(deps, cpuDependency{c.writer, access&AccessRead != 0})
 	}
 	if access&AccessWrite == 0 {
 		return deps
 	}
 	for _, m := range c.readers {
 		if m.stream != s && m.pending() {
-			deps = append(deps, m)
+			deps = append(deps, cpuDependency{mark: m})
 		}
 	}
 	return deps
+}
+
+// err returns why the work did not make what it should have made. The work is done.
+func (dep cpuDependency) err() error {
+	if !dep.makes {
+		return nil
+	}
+	d := dep.stream.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return dep.stream.err
 }
 
 // memory allocates the memory if needed. The caller has the storage pinned and
@@ -147,10 +165,12 @@ func (st *storage) onHost(ctx context.Context, access Access, f func(mem []byte)
 	}
 	st.cpu.busy = true
 	d.mu.Unlock()
+	defer func() { // f may panic
+		d.mu.Lock()
+		st.cpu.busy = false
+		d.cond.Broadcast()
+	}()
 	f(st.memory())
-	d.mu.Lock()
-	st.cpu.busy = false
-	d.cond.Broadcast()
 	return nil
 }
 
@@ -182,18 +202,16 @@ func (q *cpuQueue) read(st *storage, lo, hi int) (readback, error) {
 	return r, nil
 }
 
-// run copies. dev.mu is not held.
-func (r *cpuRead) run() {
+// run copies, unless the content was not made. dev.mu is not held.
+func (r *cpuRead) run(unmade error) {
+	err := unmade
+	if err == nil {
+		err = touching(func() { copy(r.mem, r.from.memory()[r.lo:]) })
+	}
 	d := r.from.dev
 	d.mu.Lock()
-	err := r.from.contentErr()
-	d.mu.Unlock()
-	if err == nil {
-		copy(r.mem, r.from.memory()[r.lo:])
-	}
-	d.mu.Lock()
+	defer d.mu.Unlock()
 	r.err, r.full = err, err == nil
-	d.mu.Unlock()
 }
 
 func (r *cpuRead) wait(ctx context.Context) error {
@@ -203,7 +221,10 @@ func (r *cpuRead) wait(ctx context.Context) error {
 	d := r.m.stream.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !r.full && r.err == nil {
+	switch {
+	case d.isFreed():
+		return fmt.Errorf("the read is %w", ErrClosed)
+	case !r.full && r.err == nil:
 		return r.m.stream.err // which kept it from running
 	}
 	return r.err

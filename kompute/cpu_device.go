@@ -43,7 +43,7 @@ func (cpuBackend) wrap(st *storage, data []byte) error {
 	st.cpu.host = data
 	if uintptr(unsafe.Pointer(unsafe.SliceData(data)))%maxAlign != 0 {
 		st.cpu.host = alignedBytes(len(data))
-		copy(st.cpu.host, data)
+		return touching(func() { copy(st.cpu.host, data) })
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type cpuItem struct {
 	times  int
 	timed  *cpuProfile // of the replay, if it is wanted
 	read   *cpuRead    // instead of op
-	deps   []mark
+	deps   []cpuDependency
 	timing timing // of op
 }
 
@@ -102,7 +102,7 @@ func (q *cpuQueue) push(item cpuItem) {
 func (q *cpuQueue) hold(m mark) error {
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
-	q.push(cpuItem{deps: []mark{m}})
+	q.push(cpuItem{deps: []cpuDependency{{mark: m}}})
 	return nil
 }
 
@@ -145,8 +145,8 @@ func (q *cpuQueue) work() {
 					at.start = at.end // the first has the time of all
 				}
 			}
-			if err != nil && q.s.err == nil {
-				q.s.err = err
+			if err != nil {
+				q.s.poisoned(err)
 			}
 		}
 		for i := range batch {
@@ -172,46 +172,45 @@ func (q *cpuQueue) timed(batch []cpuItem) (at span, err error) {
 
 // run runs one item. dev.mu is not held.
 func (q *cpuQueue) run(item cpuItem) error {
-	for _, m := range item.deps {
-		if err := m.stream.queue.wait(context.Background(), m.value); err != nil {
-			return err
-		}
+	unmade, err := item.await()
+	if err != nil {
+		return err
+	}
+	if item.read != nil {
+		item.read.run(unmade)
+		return nil
+	}
+	if unmade != nil {
+		return unmade
 	}
 	if item.region != nil {
 		return q.runRegion(item)
 	}
-	if item.read != nil {
-		item.read.run()
-		return nil
-	}
 	if item.op.CPU == nil {
 		return nil
-	}
-	if err := q.inputsErr(item.op); err != nil {
-		return err
 	}
 	q.arrays = q.arrays[:0]
 	for _, a := range item.op.Args {
 		q.arrays = append(q.arrays, a.View.hostArray())
 	}
-	err := q.s.runOnHost(item.op, q.arrays)
+	err = q.s.runOnHost(item.op, q.arrays)
 	clear(q.arrays)
 	return err
 }
 
-// inputsErr returns the error of another stream that failed to make an operand.
-func (q *cpuQueue) inputsErr(op Op) error {
-	d := q.s.dev
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, a := range op.Args {
-		if a.View != nil && a.Access&AccessRead != 0 {
-			if err := a.View.st.contentErr(); err != nil {
-				return err
-			}
+// await waits for the work of other streams that the item depends on. unmade is the
+// error of the first that failed to make what the item reads. What the storages' state
+// says by now does not count: other work may have been enqueued since. dev.mu is not held.
+func (item *cpuItem) await() (unmade, err error) {
+	for _, dep := range item.deps {
+		if err := dep.stream.queue.wait(context.Background(), dep.value); err != nil {
+			return nil, err
+		}
+		if unmade == nil {
+			unmade = dep.err()
 		}
 	}
-	return nil
+	return unmade, nil
 }
 
 // finish marks an item as done. dev.mu is held.

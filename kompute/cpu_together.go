@@ -68,9 +68,6 @@ func (q *cpuQueue) runBatch(batch []cpuItem) error {
 	}
 	calls := make([][]array.Array, len(batch))
 	for i := range batch {
-		if err := q.inputsErr(batch[i].op); err != nil {
-			return err
-		}
 		for _, a := range batch[i].op.Args {
 			calls[i] = append(calls[i], a.View.hostArray())
 		}

@@ -28,7 +28,7 @@ func TestProductsThatRunTogether(t *testing.T) {
 	other := product(rows, toB)
 	other.op.Params = []byte{2}
 	waits := product(rows, toB)
-	waits.deps = []mark{{}}
+	waits.deps = []cpuDependency{{}}
 	timed := product(rows, toB)
 	timed.timing = timeNothing + 1
 	for name, c := range map[string]struct {

@@ -72,8 +72,8 @@ func Zeros[T Element](d *Device, shape ...int) (*Tensor[T], error) {
 // Wrap makes a view of the caller's memory, such as mapped weights, without
 // copying it. data must hold exactly the elements of shape, and must not change
 // until the view and all views of it are closed; owner is kept alive until
-// then. The view is read-only for Write and for ops. Data that is not aligned
-// for dtype is copied. Errors are as for New, and ErrDType. If data is a mapped file
+// then. The view is read-only for Write and for ops. Data at an address
+// that is not a multiple of 4 is copied by the CPU backend. Errors are as for New, and ErrDType. If data is a mapped file
 // that shrinks, work and reads that need it fail with ErrFault.
 func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, error) {
 	if dtype.Size() == 0 {

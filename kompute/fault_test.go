@@ -36,6 +36,14 @@ func TestWrappedMemoryThatCannotBeRead(t *testing.T) {
 		require.NoError(t, err)
 		_, err = x.Read(bg)
 		require.ErrorIs(t, err, ErrFault)
+		_, err = x.ReadAsync(newStream(t, d)).Wait(bg)
+		require.ErrorIs(t, err, ErrFault)
+		_, err = Wrap(d, DTypeUint8, data[1:], nil, 4*elements-1)
+		if d.onCPU() { // which copies it
+			require.ErrorIs(t, err, ErrFault)
+		} else {
+			require.NoError(t, err)
+		}
 		s := newStream(t, d)
 		y := closing(t, run(s, "neg", x))
 		require.ErrorIs(t, s.Synchronize(bg), ErrFault)

@@ -102,8 +102,10 @@ func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, options ...Algo
 		return nil, fmt.Errorf("an algorithm needs a Vulkan device, this is %q: %w", m.device.Backend(), ErrUnsupported)
 	}
 	a := &Algorithm{device: m.device}
-	for _, o := range options {
-		o(a)
+	for _, set := range options {
+		if set != nil {
+			set(a)
+		}
 	}
 	for i, t := range tensors {
 		if err := a.bind(t); err != nil {

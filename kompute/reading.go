@@ -17,7 +17,8 @@ type Reading[T Element] struct {
 	err    error // why nothing was started
 
 	mu   sync.Mutex
-	data []T
+	dst  []T // memory for the elements
+	data []T // dst once it has them
 }
 
 // ReadAsync starts to read the tensor's elements and returns at once. The copy
@@ -30,11 +31,13 @@ type Reading[T Element] struct {
 // garbage collected.
 //
 // A read that cannot start poisons nothing; Wait returns the reason: ErrDevice
-// for a stream of another device, ErrClosed, a *CaptureError while s captures,
-// or the error of the stream or the tensor.
+// for a stream of another device, ErrClosed, ErrTooLarge as for Read, a
+// *CaptureError while s captures, or the error of the stream or the tensor.
 func (t *Tensor[T]) ReadAsync(s *Stream) *Reading[T] {
 	out := &Reading[T]{layout: t.View().layout}
-	out.r, out.err = t.View().startRead(s)
+	if out.dst, out.err = forElements[T](t.View()); out.err == nil {
+		out.r, out.err = t.View().startRead(s)
+	}
 	if out.r != nil {
 		runtime.AddCleanup(out, func(r readback) { r.drop() }, out.r)
 	}
@@ -149,7 +152,7 @@ func (r *Reading[T]) wait(ctx context.Context) error {
 	return r.r.take(func(mem []byte, base int) {
 		l := r.layout
 		l.Offset -= base / sizeOf[T]()
-		r.data = make([]T, l.Size())
+		r.data = r.dst
 		gather(r.data, array.Storage[T](array.Array{Data: mem}), l)
 	})
 }

@@ -79,7 +79,7 @@ func newRegion(c *capture) *Region {
 	defer c.s.dev.mu.Unlock()
 	for i := range c.uses {
 		u := &c.uses[i]
-		if u.owned = u.st.closed.Load(); !u.owned && u.st.bytes > 0 {
+		if u.owned = u.st.transientOf(c); !u.owned && u.st.bytes > 0 {
 			r.uses = append(r.uses, *u)
 			u.st.regions++
 		}
@@ -193,10 +193,14 @@ func (u *regionUse) check() error {
 }
 
 func (u *regionUse) access() Access {
-	if u.writes {
-		return AccessReadWrite
+	var access Access
+	if u.needs {
+		access |= AccessRead
 	}
-	return AccessRead
+	if u.writes {
+		access |= AccessWrite
+	}
+	return access
 }
 
 // enqueued records how replays use the caller's storage. dev.mu is held.
@@ -260,13 +264,14 @@ func (s *Stream) closeRegions() {
 	d := s.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, r := range s.regions {
+	for len(s.regions) > 0 { // others may close some while this waits
+		r := s.regions[len(s.regions)-1]
+		s.regions = s.regions[:len(s.regions)-1]
 		r.close()
 		for r.users > 0 {
 			d.cond.Wait()
 		}
 	}
-	s.regions = nil
 }
 
 // leave ends one use of the region that users counts. dev.mu is held.

@@ -116,16 +116,7 @@ func (r *Region) busy() bool {
 
 // runRegion runs the replays of one item. dev.mu is not held.
 func (q *cpuQueue) runRegion(item cpuItem) error {
-	r := item.region
-	q.s.dev.mu.Lock()
-	for i := range r.uses {
-		if err := r.uses[i].contentErr(); err != nil {
-			q.s.dev.mu.Unlock()
-			return err
-		}
-	}
-	q.s.dev.mu.Unlock()
-	c := r.cpu
+	c := item.region.cpu
 	if c.schedule == nil {
 		if err := c.prepare(q.s); err != nil {
 			return err
@@ -135,13 +126,4 @@ func (q *cpuQueue) runRegion(item cpuItem) error {
 		return item.timed.run(c)
 	}
 	return c.schedule.Run(item.times)
-}
-
-// contentErr returns the error of another stream that failed to make an input.
-// dev.mu is held.
-func (u *regionUse) contentErr() error {
-	if !u.needs {
-		return nil
-	}
-	return u.st.contentErr()
 }

@@ -12,6 +12,7 @@ import (
 // cpuGraph is a capture as the fusion passes see it.
 type cpuGraph struct {
 	*fusion.Graph
+	capture  *capture
 	storages map[*fusion.Storage]*storage
 	known    map[*storage]*fusion.Storage
 }
@@ -35,7 +36,7 @@ type cpuDispatch struct {
 
 // newCPUGraph makes the graph of the captured ops. dev.mu is held.
 func newCPUGraph(c *capture) *cpuGraph {
-	g := &cpuGraph{storages: make(map[*fusion.Storage]*storage), known: make(map[*storage]*fusion.Storage)}
+	g := &cpuGraph{capture: c, storages: make(map[*fusion.Storage]*storage), known: make(map[*storage]*fusion.Storage)}
 	nodes := make([]*fusion.Node, len(c.ops))
 	for i, op := range c.ops {
 		n := &fusion.Node{Name: op.Name, Params: op.Params, Call: i}
@@ -55,7 +56,7 @@ func (g *cpuGraph) array(v *View) fusion.Array {
 	}
 	st, found := g.known[v.st]
 	if !found {
-		st = &fusion.Storage{Bytes: v.st.bytes, Transient: v.st.closed.Load()}
+		st = &fusion.Storage{Bytes: v.st.bytes, Transient: v.st.transientOf(g.capture)}
 		g.known[v.st], g.storages[st] = st, v.st
 	}
 	return fusion.Array{Storage: st, DType: v.dtype, Layout: v.layout}
@@ -157,7 +158,7 @@ func (g *cpuGraph) transients(c *capture, calls []cpuCall) []transient {
 		call := &calls[i]
 		last := call.level + call.loops() - 1
 		for _, st := range call.operands {
-			if st == nil || !st.closed.Load() || c.uses[c.index[st]].needs || st.cpu.host != nil || st.bytes == 0 {
+			if st == nil || !st.transientOf(c) || c.uses[c.index[st]].needs || st.cpu.host != nil || st.bytes == 0 {
 				continue
 			}
 			k, known := index[st]

@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,46 @@ func TestReplayAfterATensorWasClosed(t *testing.T) {
 		runInto(s, "neg", out, state)
 		require.NoError(t, s.Synchronize(bg), "the stream is usable")
 	})
+}
+
+// What fn closes is not the region's own if the caller made it.
+func TestReplayAfterFnClosedATensorOfTheCallers(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		x, err := New(d, upTo(3))
+		require.NoError(t, err)
+		r := captureTest(t, s, func(s *Stream) {
+			closing(t, Result(s, run(s, "neg", x)))
+			require.NoError(t, x.Close())
+		})
+		require.ErrorIs(t, r.Replay(bg), ErrClosed)
+		require.NoError(t, s.Synchronize(bg))
+	})
+}
+
+// A stream that waits for a call on one of its regions is closed while others are closed.
+func TestRegionsThatAreClosedWithTheirStream(t *testing.T) {
+	d := openTest(t, "cpu")
+	x := tensor(t, d, upTo(3))
+	s := newStream(t, d)
+	var regions [3]*Region
+	for i := range regions {
+		regions[i] = captureTest(t, s, func(s *Stream) { closing(t, Result(s, run(s, "neg", x))) })
+	}
+	last := regions[len(regions)-1]
+	require.NoError(t, last.enter()) // a call
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Close() }()
+	require.Eventually(t, func() bool { return errors.Is(last.Replay(bg), errRegionClosed) || s.Err() != nil }, waitLimit, waitStep)
+	require.Eventually(t, func() bool { d.mu.Lock(); defer d.mu.Unlock(); return last.closed }, waitLimit, waitStep)
+	require.NoError(t, regions[0].Close())
+	d.mu.Lock()
+	last.leave()
+	d.mu.Unlock()
+	<-done
+	for _, r := range regions {
+		require.True(t, r.closed)
+	}
 }
 
 func TestRegionOutlivesItsStream(t *testing.T) {

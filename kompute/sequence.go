@@ -139,13 +139,16 @@ var errNilSequence = fmt.Errorf("the sequence is nil, or no Manager made it: %w"
 
 // EvalAsync starts the operations without waiting; EvalAwait waits for them.
 func (q *Sequence) EvalAsync() error {
-	if q == nil || q.stream == nil && q.err == nil {
+	if q == nil {
 		return errNilSequence
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err != nil {
 		return q.err
+	}
+	if q.stream == nil {
+		return errNilSequence
 	}
 	for _, o := range q.ops {
 		switch o.kind {

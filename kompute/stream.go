@@ -102,8 +102,7 @@ func (s *Stream) Device() *Device {
 //
 // The error is ErrClosed for a closed operand, ErrDevice for one of another
 // device, and a failed operand's own error; it is ErrInvalid for a layout that
-// exceeds its storage, more than eight dimensions, or a write to wrapped
-// memory.
+// exceeds its storage, or a write to wrapped memory.
 func (s *Stream) Enqueue(op Op) {
 	s = s.made()
 	s.mu.Lock()
@@ -179,7 +178,15 @@ func (s *Stream) fail(err error) {
 	if s.internal && !errors.Is(err, ErrDeviceLost) {
 		return
 	}
-	if s.err == nil && !s.closed {
+	if !s.closed {
+		s.poisoned(err)
+	}
+}
+
+// poisoned keeps the first error, also of work that ends while the stream is being
+// closed. dev.mu is held.
+func (s *Stream) poisoned(err error) {
+	if s.err == nil {
 		s.err = err
 		s.dev.changes++
 	}

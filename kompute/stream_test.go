@@ -242,7 +242,7 @@ func TestEnqueueRefusesBadOperands(t *testing.T) {
 			"access":   {Arg{View: x.View(), Access: 7}, ErrInvalid},
 			"beyond":   {In(layout(array.Layout{Shape: []int{7}, Strides: []int{1}})), ErrInvalid},
 			"before":   {In(layout(array.Layout{Shape: []int{2}, Strides: []int{-1}})), ErrInvalid},
-			"too many": {In(layout(array.Layout{Shape: make([]int, 9), Strides: make([]int, 9)})), ErrInvalid},
+			"too many": {In(layout(array.Layout{Shape: make([]int, 9), Strides: make([]int, 9)})), ErrShape},
 			"failed":   {In(Failed[float32](nil, errTest).View()), errTest},
 		} {
 			s := newStream(t, d)

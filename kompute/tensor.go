@@ -2,7 +2,9 @@ package kompute
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -158,13 +160,35 @@ func (t *Tensor[T]) Squeeze(axis int) *Tensor[T] {
 
 // Read waits for the op that writes the tensor last and returns the elements in
 // row-major order. The error is that of the stream that made them, ErrClosed,
-// or the context's, after which the work continues.
+// ErrTooLarge for a broadcast view larger than the memory, or the context's, after
+// which the work continues.
 func (t *Tensor[T]) Read(ctx context.Context) ([]T, error) {
-	dst := make([]T, t.Size())
+	dst, err := forElements[T](t.View())
+	if err != nil {
+		return nil, err
+	}
 	if err := t.ReadInto(ctx, dst); err != nil {
 		return nil, err
 	}
 	return dst, nil
+}
+
+// forElements makes memory for the view's elements. A broadcast view may have more than
+// this machine can hold, which Go would answer by ending the process.
+func forElements[T Element](v *View) ([]T, error) {
+	if v.st == nil {
+		return nil, v.Err()
+	}
+	if size := sizeOf[T](); v.size > v.st.bytes/size {
+		most, _ := hostMemorySize()
+		if most <= 0 { // unknown
+			most = math.MaxInt64
+		}
+		if int64(v.size) > most/int64(size) {
+			return nil, &OpError{Op: "read", Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: "more elements than the memory can hold", Err: ErrTooLarge}
+		}
+	}
+	return make([]T, v.size), nil
 }
 
 // ReadInto is Read into the caller's memory. The error is ErrShape if dst does
@@ -234,7 +258,7 @@ func (v *View) onHost(ctx context.Context, what string, f func() error) error {
 // hostUse returns why the host cannot read or write the view's elements, or nil
 // after marking the storage as in use. dev.mu is held.
 func (v *View) hostUse(what string) error {
-	if err := v.usable(); err != nil {
+	if err := errors.Join(v.usable(), v.inside()); err != nil {
 		return err
 	}
 	whole := false

@@ -97,13 +97,26 @@ func (v *View) Close() error {
 }
 
 // WithLayout returns the storage in another layout, for the operands of an op.
-// It is borrowed: it does not keep the storage open and needs no Close. A
-// layout that exceeds the storage is rejected when it is enqueued.
+// It is borrowed: it does not keep the storage open and needs no Close. The error
+// is ErrShape if a layout cannot be one. One that exceeds the storage is rejected
+// with ErrInvalid by what reads or writes its elements.
 func (v *View) WithLayout(l Layout) *View {
 	v = v.made()
-	out := &View{err: v.err, borrowed: true}
+	out := &View{dtype: v.dtype, err: v.err, borrowed: true}
+	if err := l.Check(); err != nil {
+		out.err = &OpError{Op: "layout", Shapes: [][]int{l.Shape}, DTypes: []DType{v.dtype}, Reason: err.Error(), Err: ErrShape}
+		return out
+	}
 	out.place(v.st, v.dtype, l)
 	return out
+}
+
+// inside returns ErrInvalid if the view's elements exceed its storage, as those of WithLayout may.
+func (v *View) inside() error {
+	if v.lo < 0 || v.hi*v.dtype.Size() > v.st.bytes && v.hi > v.lo {
+		return fmt.Errorf("elements %d to %d of a storage of %d bytes: %w", v.lo, v.hi, v.st.bytes, ErrInvalid)
+	}
+	return nil
 }
 
 // SameStorage reports whether both are views of one storage, and so may share

@@ -55,6 +55,52 @@ func TestRefusedViewsCarryTheirReasonToTheStream(t *testing.T) {
 	}
 }
 
+// A layout that exceeds its storage is refused by everything that uses its elements.
+func TestLayoutsOutsideTheirStorage(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		x := tensor(t, d, upTo(6), 2, 3)
+		for _, l := range []Layout{
+			{Shape: []int{2}, Strides: []int{1}, Offset: 5}, {Shape: []int{2}, Strides: []int{-1}}, {Shape: []int{1}, Strides: []int{1}, Offset: -1},
+		} {
+			y, err := As[float32](x.View().WithLayout(l))
+			require.NoError(t, err)
+			_, err = y.Read(bg)
+			require.ErrorIs(t, err, ErrInvalid)
+			require.ErrorIs(t, y.Write(bg, make([]float32, y.Size())), ErrInvalid)
+			s := newStream(t, d)
+			_, err = y.ReadAsync(s).Wait(bg)
+			require.ErrorIs(t, err, ErrInvalid)
+			require.NoError(t, s.Err())
+			closing(t, run(s, "neg", y))
+			require.ErrorIs(t, s.Err(), ErrInvalid)
+		}
+		for _, l := range []Layout{
+			{Shape: []int{2, 3}, Strides: []int{1}}, {Shape: []int{-1}, Strides: []int{1}},
+			{Shape: make([]int, MaxRank+1), Strides: make([]int, MaxRank+1)},
+			{Shape: []int{1 << 32, 1 << 32}, Strides: []int{0, 0}}, {Shape: []int{1 << 32}, Strides: []int{1 << 32}},
+			{Shape: []int{1 << 32}, Strides: []int{-1 << 63}}, {Shape: []int{2, 2}, Strides: []int{1 << 62, 1 << 62}},
+		} {
+			require.ErrorIs(t, x.View().WithLayout(l).Err(), ErrShape, l)
+		}
+		require.Equal(t, upTo(6), read(t, x))
+	})
+}
+
+// A view of few bytes can have more elements than there is memory for.
+func TestReadingAHugeBroadcast(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		huge := closing(t, tensor(t, d, upTo(1)).Broadcast(1<<62))
+		_, err := huge.Read(bg)
+		require.ErrorIs(t, err, ErrTooLarge)
+		s := newStream(t, d)
+		_, err = huge.ReadAsync(s).Wait(bg)
+		require.ErrorIs(t, err, ErrTooLarge)
+		require.NoError(t, s.Err())
+		some := closing(t, tensor(t, d, upTo(1)).Broadcast(3, 2))
+		require.Equal(t, make([]float32, 6), read(t, some))
+	})
+}
+
 func TestReadAndWriteCheckTheirLengths(t *testing.T) {
 	d := openTest(t, "cpu")
 	x := tensor(t, d, upTo(6), 2, 3)

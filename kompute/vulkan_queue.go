@@ -27,10 +27,13 @@ type vulkanQueue struct {
 
 func (q *vulkanQueue) upload(st *storage) error {
 	q.submitted = false
-	if st.bytes == 0 {
-		return nil
+	q.s.dev.mu.Lock()
+	tensor := st.res.native
+	q.s.dev.mu.Unlock()
+	if tensor == nil {
+		return nil // it has no content
 	}
-	return q.retryOutOfMemory(func() error { return q.b.native.upload(q.handle, st.res.native) })
+	return q.retryOutOfMemory(func() error { return q.b.native.upload(q.handle, tensor) })
 }
 
 // ---- Order ----

@@ -34,7 +34,7 @@ func Arange[T Countable](s *kompute.Stream, start, stop, step float64) *kompute.
 	c := newCall(s, opdef.Arange.Op)
 	n := math.Ceil((stop - start) / step)
 	switch {
-	case math.IsNaN(start) || math.IsInf(start, 0) || math.IsNaN(step) || math.IsInf(step, 0) || step == 0 || math.IsNaN(n):
+	case !finite(start) || !finite(stop) || !finite(step) || step == 0:
 		c.fail(kompute.ErrInvalid, "from %v to %v by %v", start, stop, step)
 	case n > maxElements:
 		c.fail(kompute.ErrTooLarge, "from %v to %v by %v are more than %d elements", start, stop, step, uint32(maxElements))
@@ -49,8 +49,10 @@ func Arange[T Countable](s *kompute.Stream, start, stop, step float64) *kompute.
 		first, second := wrapped(start), wrapped(start+step)
 		params = opdef.ArangeParams{Start: first, Step: second - first}
 	}
-	return result[T](c, []int{max(int(n), 0)}, params, arangeCPU)
+	return result[T](c, []int{int(max(n, 0))}, params, arangeCPU)
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // wrapped truncates v to an integer and keeps its low bits.
 func wrapped(v float64) uint32 { return uint32(int64(clamp(v, math.MinInt64/2, math.MaxInt64/2))) }

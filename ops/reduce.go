@@ -46,8 +46,10 @@ func reduce[R, T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *k
 	c.label = kind.String()
 	l := input(c, opdef.Reduce.X, x)
 	var r reduction
-	for _, o := range options {
-		o(&r)
+	for _, set := range options {
+		if set != nil {
+			set(&r)
+		}
 	}
 	reduced := c.reducedAxes(l, r)
 	if c.err != nil {

@@ -27,8 +27,10 @@ func ArgMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int
 
 func index[T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompute.Tensor[T], axis int, options []ReduceOption) *kompute.Tensor[uint32] {
 	var r reduction
-	for _, o := range options {
-		o(&r)
+	for _, set := range options {
+		if set != nil {
+			set(&r)
+		}
 	}
 	if r.named {
 		c := newCall(s, opdef.Reduce.Op)

@@ -56,8 +56,10 @@ func scan[T Arithmetic](s *kompute.Stream, kind opdef.ScanKind, label string, x 
 		return kompute.Failed[T](s, c.err)
 	}
 	params := opdef.ScanParams{Axis: uint32(axis), Kind: kind}
-	for _, o := range options {
-		o(&params)
+	for _, set := range options {
+		if set != nil {
+			set(&params)
+		}
 	}
 	return result[T](c, l.Shape, params, scanCPU)
 }

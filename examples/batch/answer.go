@@ -100,6 +100,8 @@ func (f *answerFn) settle(ctx context.Context, q *question, line string, err err
 	switch {
 	case err == nil:
 		return nil
+	case f.ctx.Err() != nil: // the bundle was cancelled, whatever the error says
+		return fmt.Errorf("line %q: %w", q.ID, f.ctx.Err())
 	case errors.Is(err, context.DeadlineExceeded) && f.ctx.Err() == nil:
 		err = fmt.Errorf("no answer within %v", f.Settings.Timeout)
 	case !fault(err):

@@ -160,6 +160,10 @@ func TestOutputs(t *testing.T) {
 
 	require.ErrorContains(t, run(t.Context(), o, new(strings.Builder)), "--overwrite")
 	o.overwrite = true
+	itself := *o
+	itself.failed = filepath.Join(filepath.Dir(o.input), ".", filepath.Base(o.input))
+	require.ErrorContains(t, run(t.Context(), &itself, new(strings.Builder)), "to be read")
+	require.FileExists(t, o.input)
 	o.input = filepath.Join(filepath.Dir(o.input), "none*.jsonl")
 	require.NoError(t, run(t.Context(), o, new(strings.Builder)))
 	files, err = filepath.Glob(filepath.Join(filepath.Dir(o.output), "*"))

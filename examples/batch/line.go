@@ -64,6 +64,9 @@ func parse(line string) (*question, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(line)))
 	d.DisallowUnknownFields()
 	err := d.Decode(q)
+	if err == io.EOF {
+		err = errors.New("an empty line")
+	}
 	if err == nil {
 		if _, more := d.Token(); more != io.EOF {
 			err = errors.New("more than one JSON value in a line")

@@ -95,10 +95,11 @@ func run(ctx context.Context, o *options, stdout io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if err := o.checkInput(ctx); err != nil {
+	inputs, err := o.findInput(ctx)
+	if err != nil {
 		return err
 	}
-	if err := o.clearOutputs(ctx); err != nil {
+	if err := o.clearOutputs(ctx, inputs); err != nil {
 		return err
 	}
 	if err := workThis(); err != nil {
@@ -111,19 +112,19 @@ func run(ctx context.Context, o *options, stdout io.Writer) error {
 	return printCounts(stdout, result)
 }
 
-// checkInput refuses a file that does not exist. A pattern may match none.
-func (o *options) checkInput(ctx context.Context) error {
+// findInput lists the files to read. A pattern may match none.
+func (o *options) findInput(ctx context.Context) ([]string, error) {
 	filesystem.ValidateScheme(o.input)
 	fs, err := filesystem.New(ctx, o.input)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer fs.Close()
 	found, err := fs.List(ctx, o.input)
 	if err == nil && len(found) == 0 && !strings.ContainsAny(o.input, "*?[") {
 		err = fmt.Errorf("--input: there is no file %s", o.input)
 	}
-	return err
+	return found, err
 }
 
 // workThis makes workers run this program, unless --worker_binary names another: Beam

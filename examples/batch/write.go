@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
@@ -88,21 +90,21 @@ func besideName(path, text string) string {
 
 // clearOutputs refuses to begin if an output exists, or removes it: files of an
 // earlier run among those of this one would be taken for its own. It also refuses
-// where nothing can be written.
-func (o *options) clearOutputs(ctx context.Context) error {
+// where nothing can be written, and where an output is one of the inputs.
+func (o *options) clearOutputs(ctx context.Context, inputs []string) error {
 	patterns := []string{o.output, o.failed}
 	if o.shards > 1 {
 		patterns[0] = besideName(o.output, "-?????-of-?????")
 	}
 	for _, pattern := range patterns {
-		if err := o.clear(ctx, pattern); err != nil {
+		if err := o.clear(ctx, pattern, inputs); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *options) clear(ctx context.Context, pattern string) error {
+func (o *options) clear(ctx context.Context, pattern string, inputs []string) error {
 	filesystem.ValidateScheme(pattern)
 	fs, err := filesystem.New(ctx, pattern)
 	if err != nil {
@@ -124,11 +126,26 @@ func (o *options) clear(ctx context.Context, pattern string) error {
 		return fmt.Errorf("%s already exists; --overwrite replaces it", found[0])
 	}
 	for _, name := range found {
+		if slices.ContainsFunc(inputs, func(input string) bool { return sameFile(name, input) }) {
+			return fmt.Errorf("%s is to be read as well as written", name)
+		}
+	}
+	for _, name := range found {
 		if err := remover.Remove(ctx, name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sameFile reports whether two names are those of one file.
+func sameFile(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, errX := os.Stat(a) // fails for files that are not of this machine
+	y, errY := os.Stat(b)
+	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 // tryWriting writes an empty file beside the one with this name, or pattern, and

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -54,9 +55,9 @@ type usageError struct{ flag, reason string }
 // Error names the flag.
 func (e *usageError) Error() string { return fmt.Sprintf("--%s: %s", e.flag, e.reason) }
 
-// parseFlags reads the command line; "-" as the prompt is all of stdin. It
+// parseFlags reads the command line; "-" as the prompt is all of stdin, up to the end of ctx. It
 // returns flag.ErrHelp after it has printed the help or the version to stdout.
-func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, error) {
+func parseFlags(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) (*options, error) {
 	o := &options{}
 	var prompt string
 	fs := cli.NewFlags("decode", "Answers prompts with a language model, on a GPU through Vulkan or on the CPU.")
@@ -101,7 +102,7 @@ func parseFlags(args []string, stdin io.Reader, stdout io.Writer) (*options, err
 	if o.trace != "" {
 		o.tracing = kompute.NewTrace()
 	}
-	return o, o.readPrompt(prompt, given["prompt"], stdin)
+	return o, o.readPrompt(ctx, prompt, given["prompt"], stdin)
 }
 
 // check rejects values out of range and flags that exclude each other.
@@ -154,8 +155,27 @@ func (o *options) replacements() model.HostOptions {
 	return h
 }
 
+// readAll reads everything, unless ctx ends first.
+func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
+	type result struct {
+		text []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := io.ReadAll(r)
+		done <- result{text, err}
+	}()
+	select {
+	case all := <-done:
+		return all.text, all.err
+	case <-ctx.Done(): // the goroutine ends with the program
+		return nil, ctx.Err()
+	}
+}
+
 // readPrompt determines which prompts to answer.
-func (o *options) readPrompt(prompt string, given bool, stdin io.Reader) error {
+func (o *options) readPrompt(ctx context.Context, prompt string, given bool, stdin io.Reader) error {
 	switch {
 	case o.chat || o.listDevices:
 	case !given && o.json:
@@ -163,7 +183,7 @@ func (o *options) readPrompt(prompt string, given bool, stdin io.Reader) error {
 	case !given:
 		o.prompts = demoPrompts
 	case prompt == "-":
-		text, err := io.ReadAll(io.LimitReader(stdin, maxPrompt+1))
+		text, err := readAll(ctx, io.LimitReader(stdin, maxPrompt+1))
 		if err != nil {
 			return &usageError{"prompt", "reading stdin: " + err.Error()}
 		}

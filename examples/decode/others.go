@@ -42,7 +42,7 @@ func otherDevices(devices []kompute.DeviceInfo, used kompute.DeviceInfo) []kompu
 
 // timeDevice answers a prompt on a device and reports how fast that was.
 func (a *app) timeDevice(ctx context.Context, d kompute.DeviceInfo, prompt []int) (line string, err error) {
-	device, err := kompute.Open(deviceSpec(d))
+	device, err := kompute.Open(deviceSpec(d), a.options.computing()...)
 	if err != nil {
 		return "", err
 	}

@@ -20,7 +20,7 @@ import (
 // run is the program. It returns the exit code: 0, or 1 after one line on stderr.
 // Cancelling ctx ends it cleanly, with the output so far and cli.ExitInterrupted.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	o, err := parseFlags(args, stdin, stdout)
+	o, err := parseFlags(ctx, args, stdin, stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return 0

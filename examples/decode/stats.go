@@ -23,15 +23,21 @@ const (
 
 // deviceOptions are the device options for --overlap, --window, --stats and --trace.
 func (o *options) deviceOptions() []kompute.Option {
-	out := []kompute.Option{kompute.WithWindow(o.window, 0)}
-	if o.overlap {
-		out = append(out, kompute.WithOverlap())
-	}
+	out := o.computing()
 	if o.stats {
 		out = append(out, kompute.WithOpTimes())
 	}
 	if o.tracing != nil {
 		out = append(out, kompute.WithTrace(o.tracing))
+	}
+	return out
+}
+
+// computing are those for --overlap and --window.
+func (o *options) computing() []kompute.Option {
+	out := []kompute.Option{kompute.WithWindow(o.window, 0)}
+	if o.overlap {
+		out = append(out, kompute.WithOverlap())
 	}
 	return out
 }

@@ -92,6 +92,29 @@ func (l Layout) checkSize() error {
 	return nil
 }
 
+// Check fails for a layout that no function of this package makes: with other than one
+// stride for each length, more than MaxRank axes, a negative length, or elements whose
+// number or positions overflow.
+func (l Layout) Check() error {
+	if len(l.Shape) != len(l.Strides) || len(l.Shape) > MaxRank {
+		return fmt.Errorf("%w: %d lengths and %d strides", ErrLayout, len(l.Shape), len(l.Strides))
+	}
+	if err := l.checkSize(); err != nil {
+		return err
+	}
+	reach := l.Offset
+	for i, d := range l.Shape {
+		if d < 0 {
+			return fmt.Errorf("%w: negative dimension in shape %v", ErrLayout, l.Shape)
+		}
+		span, fits := times(max(d-1, 0), max(l.Strides[i], -l.Strides[i]))
+		if reach += span; !fits || reach < l.Offset {
+			return fmt.Errorf("%w: shape %v with strides %v overflows", ErrLayout, l.Shape, l.Strides)
+		}
+	}
+	return nil
+}
+
 // Size returns the number of elements.
 func (l Layout) Size() int {
 	n := 1

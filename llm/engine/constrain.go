@@ -54,8 +54,9 @@ func (c *constraint) accept(id int) bool {
 	}
 	c.seen += c.decoder.Push(id)
 	if at := strings.Index(c.seen, c.after); at >= 0 {
-		// The rest of the same token is not restricted either.
+		c.matcher.AcceptText(c.seen[at+len(c.after):]) // if it is rejected, the constrained text begins with the next token
 		c.after, c.seen = "", ""
+		return c.matcher.Ended()
 	} else {
 		c.seen = c.seen[max(len(c.seen)-len(c.after), 0):]
 	}

@@ -24,7 +24,7 @@ type StepProfile struct {
 // steps come first. Nothing is written to any sequence's keys and values.
 //
 // Of several devices it is the first. It fails with [ErrBusy] while the engine has
-// requests, and with the errors of Region.Profile; kompute.ErrUnsupported where steps
+// requests or that device has failed, and with the errors of Region.Profile; kompute.ErrUnsupported where steps
 // are not captured. New requests wait until it is done.
 func (e *Engine) Profile(ctx context.Context, times int) ([]StepProfile, error) {
 	if !e.made() {
@@ -38,7 +38,7 @@ func (e *Engine) Profile(ctx context.Context, times int) ([]StepProfile, error) 
 			return nil, e.err
 		case e.closing:
 			return nil, engineError(kompute.ErrClosed)
-		case e.queue.busy():
+		case e.queue.busy() || !e.replicas[0].scheduler.open: // closed while its device is replaced, or for good
 			return nil, ErrBusy
 		case !slices.ContainsFunc(e.replicas, func(r *replica) bool { return r.inFlight.oldest() != nil }):
 			return e.replicas[0].steps.profile(ctx, times)

@@ -244,15 +244,14 @@ func (e *Engine) fail(r *replica, cause error) {
 	defer e.wake.Broadcast()
 	e.queue.schedulers = slices.DeleteFunc(e.queue.schedulers, func(s *scheduler) bool { return s == r.scheduler })
 	left := len(e.queue.schedulers)
-	if left == 0 {
-		if e.stopped.Err() == nil {
-			e.err = engineError(cause)
-		}
-		e.failAll(nil)
-		return
-	}
-	if e.stopped.Err() == nil {
+	stopped := e.stopped.Err() != nil
+	if left > 0 && !stopped {
 		r.model.Device().Logger().Error("a device can no longer run steps; other devices take over its requests",
 			slog.String("device", r.model.Device().Info().Name), slog.String("error", cause.Error()), slog.Int("left", left))
+		return
 	}
+	if !stopped {
+		e.err = engineError(cause)
+	}
+	e.failAll(nil) // if the engine was stopped, other replicas may have looked before these came back
 }

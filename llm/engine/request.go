@@ -25,7 +25,9 @@ const MaxTopLogprobs = 20
 // Stop, are chosen on the device, and the next step is enqueued while one runs.
 // The fields from MinTokens on need a row of logits on the host for each token, so
 // the host waits for a step with such a request. The tokens are the same either
-// way, and do not depend on other requests.
+// way, and do not depend on other requests, unless the model's logits hold a NaN or
+// nothing finite: then a request ends with [sample.ErrLogits], except that a plain one at
+// temperature 0 may take the NaN for the largest.
 type Request struct {
 	Prompt    []int // token ids
 	MaxTokens int   // most tokens to generate; 0 is generate.DefaultMaxTokens
@@ -55,8 +57,9 @@ type Request struct {
 	// Grammar, if not nil, allows only tokens that follow it, after all fields above,
 	// and those of EOS where the text may end; the answer ends when nothing can
 	// follow. It begins behind the text GrammarAfter, such as "</think>", or at once
-	// if that is empty; before it, tokens are free. Its vocabulary must be the
-	// model's.
+	// if that is empty; before it, tokens are free. What else the token that completes
+	// GrammarAfter holds is part of the constrained text if the grammar allows it there, and
+	// otherwise free as well. Its vocabulary must be the model's.
 	Grammar      *grammar.Grammar
 	GrammarAfter string
 	// Logprobs adds to each token the logarithm of its probability, and the
@@ -91,12 +94,14 @@ func (e *Engine) check(r *Request) error {
 
 // checkChoice checks what changes how tokens are chosen.
 func (r *Request) checkChoice(vocabulary int) error {
-	finite := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+	// Logits are float32.
+	finite := func(v float64) bool { return v >= -math.MaxFloat32 && v <= math.MaxFloat32 }
+	least := func(v float64) bool { return v == 0 || v >= 1e-30 } // with which logits stay finite
 	switch {
 	case r.MinTokens < 0 || r.MinTokens > r.MaxTokens:
 		return fmt.Errorf("%w: MinTokens %d is not in 0 … MaxTokens, %d", kompute.ErrInvalid, r.MinTokens, r.MaxTokens)
-	case !finite(r.RepetitionPenalty) || r.RepetitionPenalty < 0:
-		return fmt.Errorf("%w: RepetitionPenalty %v is not a positive number", kompute.ErrInvalid, r.RepetitionPenalty)
+	case !finite(r.RepetitionPenalty) || !least(r.RepetitionPenalty):
+		return fmt.Errorf("%w: RepetitionPenalty %v is not a positive number, or too small", kompute.ErrInvalid, r.RepetitionPenalty)
 	case !finite(r.PresencePenalty) || !finite(r.FrequencyPenalty):
 		return fmt.Errorf("%w: PresencePenalty %v and FrequencyPenalty %v must be finite", kompute.ErrInvalid, r.PresencePenalty, r.FrequencyPenalty)
 	case r.TopLogprobs < 0 || r.TopLogprobs > MaxTopLogprobs:
@@ -112,7 +117,7 @@ func (r *Request) checkChoice(vocabulary int) error {
 		switch {
 		case id < 0 || id >= vocabulary:
 			return fmt.Errorf("%w: LogitBias of token %d, outside the vocabulary of %d", kompute.ErrInvalid, id, vocabulary)
-		case math.IsNaN(bias) || math.IsInf(bias, 1):
+		case !finite(bias) && !math.IsInf(bias, -1):
 			return fmt.Errorf("%w: LogitBias %v of token %d is neither finite nor -Inf", kompute.ErrInvalid, bias, id)
 		}
 	}

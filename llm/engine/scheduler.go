@@ -103,7 +103,7 @@ func (s *scheduler) draft(f *pendingStep) {
 	if s.config.Draft == 0 || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.count > 1 }) {
 		return
 	}
-	room := s.config.Sequences - len(f.pieces)
+	room := s.draftRoom()
 	for i := range f.pieces {
 		p := &f.pieces[i]
 		if p.chooser != nil || p.sequence.pending > 0 || p.first+1 != len(p.tokens) {
@@ -119,6 +119,9 @@ func (s *scheduler) draft(f *pendingStep) {
 		s.drafted += uint64(len(p.draft))
 	}
 }
+
+// draftRoom returns how many guesses a step of all running sequences has rows for.
+func (s *scheduler) draftRoom() int { return s.config.Sequences - len(s.running) }
 
 // number orders the pieces, first those whose states the host needs, then those whose
 // tokens it chooses, and numbers the chosen tokens.

@@ -67,7 +67,7 @@ func (s *sequence) shares() bool { return s.embed == nil || s.embed.pooling == P
 // undecided reports whether the host must see the result of a step in flight
 // before it can continue the sequence.
 func (s *sequence) undecided() bool {
-	return s.pending > 0 && (s.chooser != nil || s.lookup.drafts())
+	return s.pending > 0 && (s.chooser != nil || s.lookup.drafts() && s.on != nil && s.on.draftRoom() > 0)
 }
 
 // accept passes a chosen token on. It reports whether the answer ends with it.

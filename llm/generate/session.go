@@ -208,7 +208,9 @@ func (g *generation) read(ctx context.Context, prompt []int) (*kompute.Tensor[ui
 	if err != nil {
 		return nil, err
 	}
-	g.meter.fed = len(ids)
+	if len(g.ids) == 0 { // otherwise a lost device was replaced, and the answer so far is fed as well
+		g.meter.fed = len(ids)
+	}
 	if ids, err = g.prefill(ctx, ids, g.options); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ type Host struct {
 	mu       sync.Mutex
 	device   *kompute.Device
 	own      bool // the host has opened it
+	onCPU    bool // it is the CPU in place of a lost device
 	model    Model
 	replaced int
 }
@@ -74,17 +75,21 @@ func (h *Host) Replaced() int {
 // Replace returns a model to continue with after lost failed with cause: a new one, on
 // the reopened device or on the CPU, or the replacement that another caller has already
 // obtained. It returns cause if the device is not lost, or if it has been replaced too
-// often; otherwise it fails with the context's error and those of opening and loading,
+// often or by the CPU; otherwise it fails with the context's error and those of opening and loading,
 // joined with cause. The device of lost is closed, so its other streams fail with
 // kompute.ErrClosed or kompute.ErrDeviceLost.
 func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, error) {
-	if !errors.Is(cause, kompute.ErrDeviceLost) {
+	isLost := errors.Is(cause, kompute.ErrDeviceLost)
+	if !isLost && !errors.Is(cause, kompute.ErrClosed) {
 		return nil, cause
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.model != lost {
 		return h.model, nil
+	}
+	if !isLost || h.onCPU {
+		return nil, cause
 	}
 	if h.replaced < h.limits.Most || h.limits.OnCPU {
 		_ = h.model.Close() // of a device that is lost
@@ -109,6 +114,7 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	if failed := h.load(ctx, func() (*kompute.Device, error) { return kompute.Open("cpu", kompute.WithLogger(log)) }); failed != nil {
 		return nil, errors.Join(err, failed)
 	}
+	h.onCPU = true
 	return h.model, nil
 }
 
