@@ -38,11 +38,12 @@ func TestWrappedMemoryThatCannotBeRead(t *testing.T) {
 		require.ErrorIs(t, err, ErrFault)
 		_, err = x.ReadAsync(newStream(t, d)).Wait(bg)
 		require.ErrorIs(t, err, ErrFault)
-		_, err = Wrap(d, DTypeUint8, data[1:], nil, 4*elements-1)
+		unaligned, err := Wrap(d, DTypeUint8, data[1:], nil, 4*elements-1)
 		if d.onCPU() { // which copies it
 			require.ErrorIs(t, err, ErrFault)
 		} else {
 			require.NoError(t, err)
+			require.NoError(t, unaligned.Close())
 		}
 		s := newStream(t, d)
 		y := closing(t, run(s, "neg", x))

@@ -27,7 +27,7 @@ type storage struct {
 	capture *capture    // the capture that writes it; nil: none
 	source  *Stream     // the stream whose op made the content; nil: the host did
 	err     error       // why the content was never made
-	scope   *Scope      // the scope that closes it; nil: the last view does
+	scope   *Scope      // the scope that closes it, or has closed it; nil: the last view does
 	gen     uint32      // views of an older generation do not count (see Keep)
 	refs    int32       // open views
 
@@ -218,7 +218,7 @@ func (st *storage) free() {
 		}
 		*st.cpu = cpuContent{}
 	}
-	st.shared, st.source, st.scope = nil, nil, nil
+	st.shared, st.source = nil, nil
 }
 
 // use pins the storage for a call that reads or writes it on the host, and

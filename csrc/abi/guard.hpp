@@ -10,6 +10,9 @@
 
 namespace kpx {
 
+// So short that a string of it needs no memory.
+constexpr const char *kNoHostMemory = "no host memory";
+
 inline kpx_result report(kpx_error *err, const Error &e) noexcept {
     if (err != nullptr) {
         err->code = e.code;
@@ -22,8 +25,8 @@ inline kpx_result report(kpx_error *err, const Error &e) noexcept {
     return e.code;
 }
 
-// The exception being handled, as an Error.
-inline Error current_error() noexcept {
+// The exception being handled. It throws std::bad_alloc if there is no memory to describe it.
+inline Error described_error() {
     try {
         throw;
     } catch (const Error &e) {
@@ -31,11 +34,20 @@ inline Error current_error() noexcept {
     } catch (const vk::SystemError &e) {
         return {result_code(vk::Result(e.code().value())), e.what()};
     } catch (const std::bad_alloc &) {
-        return {KPX_OUT_OF_MEMORY, "out of host memory"};
+        return {KPX_OUT_OF_MEMORY, kNoHostMemory};
     } catch (const std::exception &e) {
         return {KPX_INTERNAL, e.what()};
     } catch (...) {
         return {KPX_INTERNAL, "unknown exception"};
+    }
+}
+
+// The exception being handled, as an Error.
+inline Error current_error() noexcept {
+    try {
+        return described_error();
+    } catch (const std::bad_alloc &) {
+        return {KPX_OUT_OF_MEMORY, kNoHostMemory};
     }
 }
 

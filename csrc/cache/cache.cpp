@@ -72,7 +72,7 @@ bool wait_until_still(Lock &lock, Tensor &tensor) {
 // Marks a tensor as moving while its content is copied, during which the lock may be released.
 class Moving {
   public:
-    explicit Moving(Tensor &tensor) : tensor_(tensor) { tensor_.moving = true; }
+    explicit Moving(Tensor &tensor) : tensor_(tensor) { tensor_.begin_moving(); }
     ~Moving() {
         tensor_.moving = false;
         tensor_.device->moved().notify_all();
@@ -100,10 +100,9 @@ class Unlocked {
 void take_memory(Tensor &tensor, bool later = false) {
     Memory &memory = tensor.device->memory();
     if (!tensor.buffer) {
-        const uint64_t bytes = std::max<uint64_t>(tensor.bytes, 4);
-        tensor.buffer = later ? memory.allocate_later(bytes) : memory.allocate(bytes);
+        tensor.buffer = later ? memory.allocate_later(tensor.bytes) : memory.allocate(tensor.bytes);
         if (tensor.closed) {
-            tensor.buffer->close();
+            tensor.close_buffer();
         }
     }
     if (!later) {

@@ -19,12 +19,23 @@ void Tensor::close() {
     closed = true;
     device->count_tensor(-int64_t(bytes), -1);
     if (buffer) {
-        buffer->close();
+        close_buffer();
     }
     if (read_only) { // the caller frees the memory; a region may still use the device's copy
         host.reset();
         host_fresh = false;
     }
+}
+
+void Tensor::close_buffer() {
+    if (regions == 0) {
+        buffer->close();
+    }
+}
+
+void Tensor::begin_moving() {
+    moving = true;
+    changed();
 }
 
 // A region that checked the tensor must check it again.
@@ -122,13 +133,23 @@ void Tensor::went_up(const std::shared_ptr<Point> &point) {
     device_fresh = true;
 }
 
+// A point whose window was submitted may be from before what this work was to follow, so the next writer follows both.
+void Tensor::partly_written(const std::shared_ptr<Point> &point) {
+    if (point->pending) {
+        next_writer(point);
+    } else {
+        add(readers_, point);
+        changed();
+    }
+}
+
 void Tensor::went_up_in_part(const std::shared_ptr<Point> &point) {
-    next_writer(point);
+    partly_written(point);
     device_fresh = false;
 }
 
 void Tensor::lost(const std::shared_ptr<Point> &point, const Error &error) {
-    next_writer(point);
+    partly_written(point);
     auto failed = std::make_shared<Point>();
     failed->timeline = point->timeline;
     failed->refused = std::make_unique<Error>(error);

@@ -63,17 +63,21 @@ class Tensor {
     void wrote(const std::shared_ptr<Point> &point);
     // Work at that point copies the host's content to the device.
     void went_up(const std::shared_ptr<Point> &point);
-    // The same, but only part is copied: the device's copy is not usable.
+    // Work up to that point has copied only a part: the device's copy is not usable.
     void went_up_in_part(const std::shared_ptr<Point> &point);
-    // Work at that point left the device's copy, the only one, partly written: using the content throws the error.
+    // Work up to that point left the device's copy, the only one, partly written: using the content throws the error.
     void lost(const std::shared_ptr<Point> &point, const Error &error);
     void read_at(const std::shared_ptr<Point> &point);
     // The host's new copy replaces all of the content.
     void host_wrote(std::shared_ptr<HostMemory> content);
     // Only the host's copy changed.
     void host_changed();
+    // Its content is about to be copied with the mutex released: replays must wait as well.
+    void begin_moving();
     // The handle was destroyed.
     void close();
+    // What captures now may take the buffer for its own, unless a region uses it.
+    void close_buffer();
 
     // Identifies a version of the content.
     struct Version {
@@ -97,6 +101,7 @@ class Tensor {
     void settle_writer();
     void changed();
     void next_writer(const std::shared_ptr<Point> &point);
+    void partly_written(const std::shared_ptr<Point> &point);
 
     uint64_t count_ = 0; // of writes; consecutive replays of a region count once
     std::shared_ptr<Point> writer_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <numeric>
 
 #include "abi/guard.hpp"
 #include "cache/cache.hpp"
@@ -13,13 +14,27 @@ namespace kpx {
 
 namespace {
 
-// Calls each(offset, bytes) for every contiguous run of bytes, in row-major order.
-void each_run(const kpx_array &view, uint64_t size, const std::function<void(uint64_t, uint64_t)> &each) {
-    int64_t dense = 1; // contiguous elements of the innermost axes
+// How many of the view's outermost axes are not part of a contiguous run of `dense` elements.
+uint32_t outer_axes(const kpx_array &view, int64_t &dense) {
+    dense = 1;
     uint32_t outer = view.rank;
     while (outer > 0 && (view.shape[outer - 1] == 1 || view.strides[outer - 1] == dense)) {
         dense *= view.shape[--outer];
     }
+    return outer;
+}
+
+// The number of contiguous runs.
+uint64_t runs_of(const kpx_array &view) {
+    int64_t dense;
+    const uint32_t outer = outer_axes(view, dense);
+    return std::accumulate(view.shape, view.shape + outer, uint64_t(1), std::multiplies<uint64_t>());
+}
+
+// Calls each(offset, bytes) for every contiguous run of bytes, in row-major order.
+void each_run(const kpx_array &view, uint64_t size, const std::function<void(uint64_t, uint64_t)> &each) {
+    int64_t dense;
+    const uint32_t outer = outer_axes(view, dense);
     int64_t index[KPX_MAX_RANK] = {};
     int64_t at = view.offset;
     for (;;) {
@@ -84,11 +99,13 @@ void change_host(Tensor &t, const kpx_array &view, uint64_t size, const void *da
 void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, const kpx_array &view,
                    uint64_t size, const void *data) {
     constexpr size_t kMostPieces = 64;
-    std::vector<std::pair<uint64_t, uint64_t>> pieces;
-    each_run(view, size, [&](uint64_t offset, uint64_t bytes) { pieces.emplace_back(offset, bytes); });
-    if (pieces.size() > kMostPieces && !tensor->mapped) {
-        fail(KPX_STALE, "the content is on the device, and {} pieces of it would change", pieces.size());
+    const uint64_t many = runs_of(view);
+    if (many > kMostPieces && !tensor->mapped) {
+        fail(KPX_STALE, "the content is on the device, and {} pieces of it would change", many);
     }
+    std::vector<std::pair<uint64_t, uint64_t>> pieces;
+    pieces.reserve(many);
+    each_run(view, size, [&](uint64_t offset, uint64_t bytes) { pieces.emplace_back(offset, bytes); });
     uint64_t all = 0;
     for (const auto &piece : pieces) {
         all += piece.second;
@@ -96,13 +113,17 @@ void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &te
     std::vector<uint8_t> zeros(data == nullptr ? all : 0);
     const uint8_t *from = data == nullptr ? zeros.data() : static_cast<const uint8_t *>(data);
     make_ready(lock, stream, tensor, {true, true});
+    bool changed = false;
     try {
         for (const auto &[offset, bytes] : pieces) {
             send(lock, stream, *tensor, offset, from, bytes);
+            changed = true;
             from += bytes;
         }
     } catch (...) {
-        tensor->lost(stream.last_point(), current_error());
+        if (changed || !tensor->device_fresh) { // or a part of the first piece
+            tensor->lost(stream.last_point(), current_error());
+        }
         throw;
     }
     tensor->wrote(stream.point());

@@ -47,7 +47,7 @@ bool overlaps(const Array &a, const Array &b) {
 
 bool covers_buffer(const Array &a) {
     if (a.buffer == nullptr || a.base != 0 || a.offset != 0 ||
-        uint64_t(a.size()) * a.element_size() + 4 <= a.buffer->bytes()) {
+        uint64_t(a.size()) * a.element_size() < a.buffer->bytes()) {
         return false;
     }
     // Dense in any order of axes: sorted by stride, each is the product of those below.

@@ -31,7 +31,7 @@ void Capture::note(const std::shared_ptr<Tensor> &tensor, bool needs, bool write
 std::vector<RegionUse> Capture::take_uses() {
     std::vector<RegionUse> open;
     for (RegionUse &use : uses_) {
-        if (!use.tensor->closed || use.tensor->host_fresh || use.tensor->device_fresh) {
+        if (!use.tensor->closed || use.tensor->host_fresh || use.tensor->device_fresh || use.tensor->regions > 0) {
             open.push_back(std::move(use));
         }
     }

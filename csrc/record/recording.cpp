@@ -57,9 +57,8 @@ void fill_missing(vk::CommandBuffer commands, const Program &program) {
 
 } // namespace
 
-Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, Program &program, Runs runs, Timed timed)
+Recording::Recording(std::shared_ptr<Device> device, const Queue &queue, const Program &program, Runs runs, Timed timed)
     : device_(std::move(device)), timed_(timed), descriptors_(*device_) {
-    program.plan();
     if (timed != Timed::no) {
         const size_t inside = timed == Timed::each ? 2 * program.nodes().size() : 0;
         stamps_ = std::make_unique<Timestamps>(device_, queue, uint32_t(2 + inside));

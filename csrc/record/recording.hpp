@@ -34,7 +34,9 @@ class Recording {
     // memory for as long as the device may touch it. Throws an Error, having
     // submitted nothing; KPX_UNSUPPORTED if it is to be timed and the device
     // does not support timestamps.
-    Recording(std::shared_ptr<Device> device, const Queue &queue, Program &program, Runs runs, Timed timed = Timed::no);
+    // The program's barriers are planned.
+    Recording(std::shared_ptr<Device> device, const Queue &queue, const Program &program, Runs runs,
+              Timed timed = Timed::no);
     ~Recording();
     Recording(const Recording &) = delete;
     Recording &operator=(const Recording &) = delete;

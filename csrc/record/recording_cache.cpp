@@ -58,6 +58,7 @@ std::shared_ptr<Recording> RecordingCache::get(const std::shared_ptr<Device> &de
             return it->recording;
         }
     }
+    program.plan();
     auto made = std::make_shared<Recording>(device, queue, program, Recording::Runs::once);
     if (entries_.size() == kMost) {
         entries_.pop_back();

@@ -24,6 +24,7 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
         const Window dropped = std::move(window); // frees the memory of planned tensors
     }
     memory_.allocate(*device_, program_);
+    program_.plan();
     recording_ = std::make_unique<Recording>(device_, queue, program_, Recording::Runs::many);
 }
 

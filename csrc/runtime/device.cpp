@@ -238,6 +238,12 @@ void Device::collect() {
 }
 
 void Device::settle() {
+    try {
+        for (const std::shared_ptr<Stream> &stream : streams()) { // which detects a hang, unlike vkDeviceWaitIdle
+            stream->timeline()->wait(stream->timeline()->queued(), UINT64_MAX);
+        }
+    } catch (const Error &) { // what was not lost is waited for below
+    }
     std::vector<std::unique_lock<std::mutex>> locks;
     for (const auto &queue : queues_) {
         locks.emplace_back(queue->mutex); // vkDeviceWaitIdle counts as a use of every queue

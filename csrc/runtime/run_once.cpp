@@ -35,6 +35,7 @@ void run_once(Device &device, Program program, const char *what) {
         Timeline done;
     };
     Queue &queue = device.next_queue();
+    program.plan();
     const auto work = std::make_shared<Work>(device.shared_from_this(), queue, std::move(program));
     submit(device, queue, work->recording.commands(), work->done);
     try {
@@ -45,6 +46,8 @@ void run_once(Device &device, Program program, const char *what) {
         }
         if (device.hung()) {
             device.keep_forever(work);
+        } else {
+            device.drain(queue); // nothing may be freed while the device still uses it
         }
         device.check_alive();
         throw;

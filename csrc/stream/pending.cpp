@@ -63,6 +63,7 @@ bool PendingWork::record(const std::shared_ptr<Device> &device, const Queue &que
     } const emptied{window_};
     if (work.timing != KPX_TIME_NOTHING) {
         work.program = window_.take();
+        work.program.plan();
         work.recording =
             std::make_shared<Recording>(device, queue, work.program, Recording::Runs::once, Recording::Timed::each);
         return false;

@@ -38,9 +38,9 @@ void Stream::finish() noexcept {
             Lock lock(device_->mutex());
             finished_ = true;
             if (point_) {
-                point_->pending = false;
                 point_->refused =
                     std::make_unique<Error>(KPX_INVALID, "the stream was closed before the work was started");
+                point_->pending = false; // only now, since the line before may throw: not refused would be done
                 point_.reset();
             }
             dropped = pending_.discard();
@@ -80,7 +80,12 @@ template <typename Call> void Stream::append(const Call &call) {
     if (capture_) {
         capture_->append(call);
     } else if (pending_.append(call)) {
-        note_uses(call.arrays, call.n, point());
+        try {
+            note_uses(call.arrays, call.n, point());
+        } catch (...) { // host memory: some of the uses were not recorded
+            refuse(std::exchange(point_, nullptr));
+            throw;
+        }
     }
     counters_.ops++;
 }
@@ -191,8 +196,8 @@ void Stream::submit_before() {
 // The window is discarded; the next one takes over its waits. Tensors learn of the refusal through the window's point.
 void Stream::refuse(const std::shared_ptr<Point> &point) {
     if (point) {
-        point->pending = false;
         point->refused = std::make_unique<Error>(current_error());
+        point->pending = false; // see finish()
     }
     pending_.clear();
     device_->changes().add_all();

@@ -1,6 +1,7 @@
 #include "stream/submissions.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "abi/text.hpp"
 #include "record/recording.hpp"
@@ -40,7 +41,7 @@ vk::Result Submissions::launch(Submission &work) {
             values.push_back(wait.timeline->semaphore_value(wait.value));
         }
     }
-    const std::vector<vk::PipelineStageFlags> stages(values.size(), vk::PipelineStageFlagBits::eComputeShader);
+    const std::vector<vk::PipelineStageFlags> stages(values.size(), vk::PipelineStageFlagBits::eAllCommands);
     const vk::Semaphore signal = timeline_->semaphore();
     const uint64_t signal_value = timeline_->semaphore_value(work.value);
     const vk::TimelineSemaphoreSubmitInfo timeline(values, signal_value);
@@ -76,12 +77,21 @@ void Submissions::submit(Submission work) {
         in_flight_.push_back(std::move(work));
         listed = &in_flight_.back();
     }
-    const vk::Result result = launch_or_hold(*listed);
-    if (result != vk::Result::eSuccess) {
-        std::unique_lock<std::mutex> lock(mutex_);
-        const Submission failed = std::move(in_flight_.back());
+    const auto take_back = [&] {
+        std::lock_guard<std::mutex> lock(mutex_);
+        Submission failed = std::move(in_flight_.back());
         in_flight_.pop_back();
-        lock.unlock();
+        return failed;
+    };
+    vk::Result result;
+    try {
+        result = launch_or_hold(*listed);
+    } catch (...) {
+        const Submission failed = take_back();
+        throw;
+    }
+    if (result != vk::Result::eSuccess) {
+        const Submission failed = take_back();
         device_->check(result, "vkQueueSubmit");
     }
     timeline_->set_submitted(value);
@@ -107,7 +117,11 @@ bool Submissions::launch_held() {
     bool progress = false;
     while (!held_.empty() && (device_->lost() || ready(*held_.front()))) {
         // No caller can receive an error here; all waits report a lost device.
-        if (!device_->lost() && launch(*held_.front()) != vk::Result::eSuccess) {
+        try {
+            if (!device_->lost() && launch(*held_.front()) != vk::Result::eSuccess) {
+                device_->mark_lost();
+            }
+        } catch (const std::bad_alloc &) {
             device_->mark_lost();
         }
         held_.pop_front();

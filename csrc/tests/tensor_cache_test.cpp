@@ -6,7 +6,9 @@
 
 #include "abi/handles.hpp"
 #include "cache/tensor.hpp"
+#include "runtime/device.hpp"
 #include "shaders.hpp"
+#include "stream/stream.hpp"
 #include "test.hpp"
 
 namespace {
@@ -37,6 +39,53 @@ struct Fixture {
 };
 
 } // namespace
+
+// An upload that fails half-way may end at a point from before what it was to follow.
+TEST(a_failed_copy_forgets_no_readers) {
+    Fixture f;
+    const Storage x = f.tensor(3);
+    kpx::Tensor &t = *kpx::tensor_of(x.get());
+    const auto point = [&](const Stream &stream, uint64_t value, bool pending) {
+        auto made = std::make_shared<kpx::Point>();
+        made->timeline = stream->object->timeline();
+        made->value = value;
+        made->pending = pending;
+        return made;
+    };
+    const auto has = [](const std::vector<std::shared_ptr<kpx::Point>> &points, const auto &p) {
+        return std::find(points.begin(), points.end(), p) != points.end();
+    };
+    const std::lock_guard<std::mutex> lock(t.device->mutex());
+    const auto reader = point(f.b, 7, false), before = point(f.a, 0, false), window = point(f.a, 1, true);
+    t.read_at(reader);
+    t.went_up_in_part(before);
+    CHECK(has(t.readers(), reader) && has(t.readers(), before) && !t.device_fresh);
+    t.lost(before, kpx::Error(KPX_INTERNAL, "made to fail"));
+    CHECK(has(t.earlier(), reader));
+    t.host_wrote(t.device->host_memory().zeroed(t.bytes));
+    t.went_up_in_part(window); // whose submission waits for all of them
+    CHECK(t.writer() == window && t.readers().empty());
+}
+
+// A tensor that one region uses is not taken for another's own when it is closed during that one's capture.
+TEST(a_closed_tensor_of_another_region_stays_shared) {
+    Fixture f;
+    Storage x = f.tensor(3), y = f.tensor(), z = f.tensor();
+    begin_capture(f.a);
+    add_words(f.a, x, x, y, kWords);
+    const Region reads = end_capture(f.a);
+    replay(f.a, reads);
+    CHECK(download(f.a, y, kWords) == filled(6));
+    begin_capture(f.a);
+    add_words(f.a, y, y, x, kWords);
+    add_words(f.a, x, x, z, kWords);
+    x.reset();
+    const Region writes = end_capture(f.a);
+    replay(f.a, writes); // x is 12
+    CHECK(download(f.a, z, kWords) == filled(24));
+    replay(f.a, reads);
+    CHECK(download(f.a, y, kWords) == filled(24));
+}
 
 TEST(content_goes_up_once_and_only_when_it_is_needed) {
     Fixture f;
