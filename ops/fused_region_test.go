@@ -14,6 +14,7 @@ import (
 	"github.com/kompute-go/kompute-go/fallback/fusion"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
@@ -182,8 +183,11 @@ func TestFusedReplaysAllocateNothing(t *testing.T) {
 // Groups that only resemble what passes fuse are not fused: the fused loops walk
 // rows, and have one position for all heads.
 func TestPassesRefuseOtherViews(t *testing.T) {
-	dev, err := kompute.Open("cpu")
-	require.NoError(t, err)
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
+	testmodel.EachDevice(t, passesRefuseOtherViews)
+}
+
+func passesRefuseOtherViews(t *testing.T, dev *kompute.Device) {
 	s, err := dev.NewStream()
 	require.NoError(t, err)
 	l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), heads: 2, kvHeads: 2, d: 64, keys: 40}
@@ -198,7 +202,9 @@ func TestPassesRefuseOtherViews(t *testing.T) {
 			return ops.Add(s, l.product(s, x, 0).Reshape(2, 64), stretched)
 		},
 		"a transposed residual": func(s *kompute.Stream) *kompute.Tensor[float32] {
-			return ops.Add(s, l.product(s, x, 0).Reshape(2, 64), transposed.Transpose(1, 0))
+			turned := transposed.Transpose(1, 0)
+			defer turned.Close()
+			return ops.Add(s, l.product(s, x, 0).Reshape(2, 64), turned)
 		},
 		"a residual of columns": func(s *kompute.Stream) *kompute.Tensor[float32] {
 			return ops.Add(s, column, l.product(s, x, 0).Reshape(2, 64))
@@ -231,5 +237,4 @@ func TestPassesRefuseOtherViews(t *testing.T) {
 	}
 	require.NoError(t, s.Close())
 	l.close()
-	require.NoError(t, dev.Close())
 }

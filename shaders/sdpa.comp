@@ -104,7 +104,7 @@ void add_keys(uint k_from, uint v_from, uint dv_first, uint mask_from, uint key,
         for (uint i = 0; i < V_QUADS; i++) {
             values[j][i] = vec4(0.0);
         }
-        if (bias[j] > LOWEST) {
+        if (bias[j] != LOWEST) {
             for (uint i = 0; i < K_QUADS; i++) {
                 scores[j] += dot(q_row[i], load_k(k_from + (key + j) * p.k_strides[2], lane_quad(i)));
             }
@@ -116,7 +116,7 @@ void add_keys(uint k_from, uint v_from, uint dv_first, uint mask_from, uint key,
     float top = highest;
     [[unroll]] for (uint j = 0; j < BATCH; j++) {
         scores[j] = slot_sum(scores[j]) + bias[j];
-        top = bias[j] > LOWEST ? max(top, scores[j]) : top;
+        top = bias[j] != LOWEST ? max(top, scores[j]) : top;
     }
     float keep = exp2(highest - top);
     highest = top;
@@ -125,7 +125,7 @@ void add_keys(uint k_from, uint v_from, uint dv_first, uint mask_from, uint key,
         acc[i] *= keep;
     }
     [[unroll]] for (uint j = 0; j < BATCH; j++) {
-        float e = bias[j] > LOWEST ? exp2(scores[j] - top) : 0.0;
+        float e = bias[j] != LOWEST ? exp2(scores[j] - top) : 0.0;
         weight += e;
         for (uint i = 0; i < V_QUADS; i++) {
             acc[i] += e * values[j][i];

@@ -136,7 +136,7 @@ void weigh_tile(inout Row row, uint key0) {
         float s = LOWEST;
         if (key0 + j < row.end) {
             float bias = key_bias(row.mask_from, key0 + j);
-            s = bias > LOWEST ? scores[j * PITCH + r / 4][r & 3u] + bias : LOWEST;
+            s = bias != LOWEST ? scores[j * PITCH + r / 4][r & 3u] + bias : LOWEST;
         }
         scores[j * PITCH + r / 4][r & 3u] = s;
         top = max(top, s);

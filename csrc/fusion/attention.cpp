@@ -58,8 +58,10 @@ std::optional<Heads> trace_heads(const Graph &graph, Graph::Id reader, const Arr
     Array turned = x;
     heads.rope = maker_of_rows<RoPECall>(graph, reader, x, RoPECall::kOut);
     if (heads.rope != Graph::kNone) {
-        turned = graph.node(heads.rope).as<RoPECall>()->x();
-        if (turned.dim(2) != 1) { // its rows are not all at one position
+        const RoPECall rope = *graph.node(heads.rope).as<RoPECall>();
+        turned = rope.x();
+        if (turned.dim(2) != 1 ||
+            (rope.offset() && rope.offset().size() != 1)) { // its rows are not all at one position
             return std::nullopt;
         }
         reader = heads.rope;

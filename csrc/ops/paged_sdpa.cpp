@@ -46,9 +46,13 @@ uint32_t fewer_heads(const PagedPlan &plan, int64_t page) {
 
 // The slots of a workgroup. With keys that take more instructions to make floats of than they take time to load, many
 // where few workgroups share a range of a row's keys: compute units have one of these at a time then.
-uint32_t slots_of(const DeviceTraits &device, const PagedSDPACall &call, const PagedPlan &plan) {
+uint32_t slots_of(const Lowering &lowering, const PagedSDPACall &call, const PagedPlan &plan) {
+    const DeviceTraits &device = lowering.device();
     const bool costly = call.keys().dtype == DT_UINT8 || call.keys().dtype == DT_FLOAT16;
-    const bool many = costly && call.q().dim(1) / plan.heads <= kFewGroups && device.subgroup_arithmetic &&
+    // Without subgroups, threads add up their scores in shared memory, which has room for kSlots.
+    const bool subgroups = lowering.runs_variant(spec::paged_sdpa::kKernel, "subgroup") &&
+                           lowering.runs_variant(spec::paged_step::kKernel, "subgroup");
+    const bool many = costly && call.q().dim(1) / plan.heads <= kFewGroups && subgroups &&
                       (!device.is_cpu || device.as_gpu) && device.max_shared_bytes >= kManyBytes;
     uint32_t slots = many ? kManySlots : kSlots;
     const uint32_t threads = std::min(device.max_workgroup_invocations, 32 * slots);
@@ -132,7 +136,7 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
     if (!device.is_cpu || device.as_gpu) {
         plan.heads = fewer_heads(plan, page);
     }
-    plan.slots = slots_of(device, call, plan);
+    plan.slots = slots_of(lowering, call, plan);
     plan.aligned = page % plan.batch == 0;
     static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, plan.heads <= kQuickHeads);
     return plan;

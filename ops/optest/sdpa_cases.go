@@ -19,6 +19,9 @@ func attention(r source, dtype array.DType, b, hq, hkv, tq, tk, d int) Case {
 	}
 }
 
+// lowest are the lowest finite numbers, with which some libraries fill masks.
+var lowest = map[array.DType]float64{array.Float32: -math.MaxFloat32, array.BFloat16: -0x1.fep127, array.Float16: -65504}
+
 func sdpaCases() []Case {
 	var cases []Case
 	for _, dtype := range floatTypes {
@@ -102,6 +105,16 @@ func sdpaMasks(dtype array.DType) []Case {
 			set(i, math.Inf(-1))
 		}
 	})
+	for _, queries := range []int{3, 40} {
+		add(fmt.Sprintf("lowest and NaN bias, %d queries", queries), queries, 40, func(c *Case) {
+			c.In["mask"] = r.normal(dtype, 1, queries, 40)
+			set := setter(c.In["mask"])
+			for i := range 70 { // finite, so that it hides nothing: the first query sees all keys alike, the second few others
+				set(i, lowest[dtype])
+			}
+			set(2*40+7, math.NaN())
+		})
+	}
 	for _, n := range []float64{0, 1, 17, 40, 41, -3} {
 		add(fmt.Sprintf("length %v", n), 1, 40, func(c *Case) { c.In["key_length"] = dense(array.Int32, []float64{n}, 1) })
 		add(fmt.Sprintf("causal length %v", n), 6, 40, func(c *Case) {

@@ -9,6 +9,7 @@
 #include "log2_e.glsl"
 
 const float LOWEST = -3.4e38; // stands for a missing score; finite, so that differences are finite
+const float LEAST_BIAS = -3.3e38;
 
 // The number of keys that exist when the kernel runs.
 uint key_length() {
@@ -34,8 +35,12 @@ float key_bias(uint row, uint key) {
     if (MASK_KIND == 1) {
         return mask_bits(at) != 0 ? 0.0 : LOWEST;
     }
-    float bias = mask_load(at) * LOG2_E;
-    return bias < LOWEST ? LOWEST : bias;
+    float bias = mask_load(at);
+    if (floatBitsToUint(bias) == 0xff800000u) { // only -Inf hides a key; a NaN is passed on
+        return LOWEST;
+    }
+    bias *= LOG2_E;
+    return bias < LEAST_BIAS ? LEAST_BIAS : bias;
 }
 
 #endif
