@@ -11,7 +11,7 @@
 // A waiting worker polls for the next step, and helps with loops inside the pieces
 // of others. After a short time it lets other goroutines run in between, and later
 // it parks. Workers without work end after idleTime, so an idle program uses no
-// processor time. There are never more workers than GOMAXPROCS, including the
-// caller, even while GOMAXPROCS changes. Schedules have fewer while other programs
-// want the processors, too (see crowd).
+// processor time. Workers and one caller are never more than GOMAXPROCS for long,
+// even while GOMAXPROCS changes. Schedules have fewer while other programs want the
+// processors, too (see crowd).
 package workers

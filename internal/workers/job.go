@@ -82,9 +82,8 @@ func (j *job) run(times int, begin func(run int)) error {
 	j.slots[callerSlot].used.Store(true)
 	j.attached.Add(1)
 	j.open(j.first)
-	var place *atomic.Pointer[job]
+	place := j.post()
 	if missing := j.room(); missing > 0 {
-		place = j.post()
 		callWorkers(missing)
 	}
 	j.serve(callerSlot, caller)

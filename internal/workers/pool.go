@@ -25,9 +25,10 @@ var (
 	wake     = make(chan struct{}, mostWorkers)
 )
 
-// post puts the job on the board. If that is full, the cores have enough to do.
+// post puts the job on the board. If that is full, the cores have enough to do. A schedule
+// that cannot use another worker now may do so later.
 func (j *job) post() *atomic.Pointer[job] {
-	if j.wanted.Load() < 2 {
+	if j.wanted.Load() < 2 && !j.long {
 		return nil
 	}
 	for i := range board {
@@ -93,23 +94,37 @@ func callWorkers(want int) {
 
 // worker takes jobs until there have been none for idleTime.
 func worker() {
-	defer all.Add(-1)
 	timer := time.NewTimer(idleTime)
 	defer timer.Stop()
 	for {
 		poll()
 		if tooMany() {
+			all.Add(-1)
 			return
 		}
-		sleeping.Add(1)
-		timer.Reset(idleTime)
-		select {
-		case <-wake:
-			sleeping.Add(-1)
-		case <-timer.C:
-			sleeping.Add(-1)
-			return
+		if !rest(timer) {
+			all.Add(-1)
+			if find(nil) == nil {
+				return
+			}
+			all.Add(1) // the caller may have counted on this worker
 		}
+	}
+}
+
+// rest waits until a worker is called. It returns false if none is for idleTime.
+func rest(timer *time.Timer) bool {
+	sleeping.Add(1)
+	defer sleeping.Add(-1)
+	if find(nil) != nil {
+		return true // its caller may have taken this worker for one that looks at the board
+	}
+	timer.Reset(idleTime)
+	select {
+	case <-wake:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 

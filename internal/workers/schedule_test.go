@@ -189,6 +189,29 @@ func TestSchedulesWhileThreadsChange(t *testing.T) {
 }
 
 // Other goroutines get to run while a schedule uses every thread.
+// A schedule that begins with one processor takes others that come later in its run.
+func TestProcessorsThatComeLater(t *testing.T) {
+	withThreads(t, 2, func() {
+		var byOthers atomic.Int64
+		s := NewSchedule([]Step{{Part{Units: 16, Cost: 1e5, Run: func(c *Context, lo, hi int) error {
+			if c.Worker != callerSlot {
+				byOthers.Add(int64(hi - lo))
+			}
+			for end := now() + 20*time.Microsecond; now() < end; {
+			}
+			return nil
+		}}}})
+		runtime.GOMAXPROCS(1)
+		require.NoError(t, s.RunWatched(500, func(run int) {
+			if run == 50 {
+				require.Zero(t, byOthers.Load())
+				runtime.GOMAXPROCS(2)
+			}
+		}))
+		require.Positive(t, byOthers.Load())
+	})
+}
+
 func TestOthersGetTheirTurn(t *testing.T) {
 	withThreads(t, 2, func() {
 		var stop atomic.Bool
