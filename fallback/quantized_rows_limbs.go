@@ -115,7 +115,8 @@ func (m *QuantizedRows) multiplyLarge(out []float32, ld int, p *PreparedRows, fr
 }
 
 // halfScales sets the factors that belong to e2m1Codes. It returns the rows in
-// which one of them, or a product with one, might exceed float32.
+// which one of them, or a product with one and an element of x below 1e16, might
+// exceed float32.
 func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (large []int) {
 	all, row, step := storage[uint8](m.scales), m.scales.Strides[0], m.scales.Strides[1]
 	at, n := m.scales.Offset+first*row, m.groups

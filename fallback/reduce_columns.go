@@ -67,12 +67,7 @@ func sumRows(sums []float32, x *array.Array, base, stride, rows int, lanes, buf 
 			binaryFloatRow(opdef.BinaryAdd, lane(i), floats(x, at, 1, n, buf), []float32{0})
 			continue
 		}
-		to := lane(i % 8)
-		// The rest of a row of few elements is added to the first lanes.
-		if whole := rows - rows%8; i >= whole {
-			to = lane(i - whole)
-		}
-		addRow(to, x, at)
+		addRow(lane(i%8), x, at)
 	}
 	for _, pair := range [][2]int{{0, 1}, {2, 3}, {4, 5}, {6, 7}, {0, 2}, {4, 6}, {0, 4}} {
 		if pair[1] >= rows {

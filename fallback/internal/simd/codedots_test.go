@@ -116,6 +116,23 @@ func TestCodeDotsExtremes(t *testing.T) {
 					require.InDelta(t, w.at(row, 77)*float64(v), got, 1e-6*math.Abs(float64(v))+0x1p-120)
 				}
 			}
+			// Products that float32 has, of elements whose sums it does not have.
+			for i := range w.Scales {
+				w.Scales[i] *= 0x1p-40
+				w.Biases[i] *= 0x1p-40
+			}
+			for _, large := range [][]float32{{math.MaxFloat32}, {1e38, 1e38, 1e38, 1e38, 1e38, 1e38, 1e38, 1e38}} {
+				clear(x)
+				copy(x, large)
+				for row, got := range dots(x) {
+					want, size := 0.0, 0.0
+					for i := range large {
+						want += w.at(row, i) * float64(x[i])
+						size += math.Abs(w.at(row, i) * float64(x[i]))
+					}
+					require.InDelta(t, want, got, 1e-5*size)
+				}
+			}
 		}
 		CodeDots(nil, &Codes{}, &Limbs{}, 0)
 		out := []float32{1}

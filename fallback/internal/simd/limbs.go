@@ -8,7 +8,7 @@ import (
 // Limbs is a float32 row as whole numbers, for products with quantized rows by
 // integer instructions. Every 32 neighbours, a unit, share a power of two: an
 // element is n·2^e with |n| <= 2^22, so the rounding error is below 2^-23 of the
-// unit's largest element. n is kept as three signed bytes ("limbs") of weight
+// unit's largest element, or 2^-127 if that is more. n is kept as three signed bytes ("limbs") of weight
 // 65536, 256 and 1, each of which an instruction multiplies with unsigned codes,
 // four pairs at a time. Sums of such products are exact, so a product of rows is
 // the same to the bit with every instruction set: see CodeDots.
@@ -21,7 +21,7 @@ type Limbs struct {
 	Order Order
 	K     int // elements
 	data  []byte
-	exact bool      // all elements are finite
+	exact bool      // all elements are finite, and so small that sums of some are
 	x     []float32 // a copy of the row where they are not
 }
 
@@ -80,9 +80,28 @@ func (l *Limbs) Prepare(space []byte, x []float32, order Order) {
 	for first := done; finite && first < len(x); first += order.Elements() {
 		finite = l.prepareBlock(first/order.Elements(), x[first:min(first+order.Elements(), len(x))])
 	}
-	if !finite {
+	if !finite || l.isLarge() {
 		l.exact, l.x = false, append([]float32(nil), x...)
 	}
+}
+
+// mostPower is the largest 2^e for which sums of codes times n, or of n, cannot exceed float32
+// where their scale and bias are not huge.
+const mostPower = 0x1p60
+
+// isLarge reports whether a unit's power is larger than that.
+func (l *Limbs) isLarge() bool {
+	size, elements := l.Order.blockBytes(), l.Order.Elements()
+	lanes := unit * blockLanes / elements // of a unit
+	for at := 3 * elements; at < len(l.data); at += size {
+		powers := unsafe.Slice((*float32)(unsafe.Pointer(&l.data[at])), blockLanes)
+		for i := 0; i < blockLanes; i += lanes {
+			if powers[i] > mostPower {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // prepareBlock is the plain form of one block. It returns false for infinities

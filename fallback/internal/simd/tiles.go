@@ -6,7 +6,8 @@ import "unsafe"
 // same layout (see below) by AVX-512 VNNI, with the same results.
 // As in Limbs an element is n·2^e, with n in three signed bytes, but the elements of a
 // group share their power of two, so that scale, bias and power are applied once to the
-// sums of a group. The rounding error is below 2^-22 of the group's largest element.
+// sums of a group. The rounding error is below 2^-22 of the group's largest element,
+// or 2^-127 if that is more.
 //
 // Each block of 32 rows has, group by group and step by step, six tiles: of the limbs
 // of weight 65536, 256 and 1 those of rows 0 to 15 and of rows 16 to 31. A row of a tile
