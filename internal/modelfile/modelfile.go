@@ -37,6 +37,9 @@ func OpenFolder(dir string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil { // else opening it tells what is wrong
+		abs = real
+	}
 	root, inside := abs, "."
 	if snapshots := filepath.Dir(abs); filepath.Base(snapshots) == "snapshots" {
 		model := filepath.Dir(snapshots)

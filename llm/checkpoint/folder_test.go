@@ -125,6 +125,19 @@ func TestShards(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, files))
 	check(checkpoint.Open(dir))
+
+	// A link to a snapshot of Hugging Face's cache, whose files are links themselves.
+	hub := t.TempDir()
+	snapshot := filepath.Join(hub, "snapshots", "1")
+	require.NoError(t, os.MkdirAll(snapshot, 0o700))
+	require.NoError(t, os.CopyFS(filepath.Join(hub, "blobs"), files))
+	for name := range files {
+		require.NoError(t, os.Symlink(filepath.Join("..", "..", "blobs", name), filepath.Join(snapshot, name)))
+	}
+	link := filepath.Join(t.TempDir(), "model")
+	require.NoError(t, os.Symlink(snapshot, link))
+	check(checkpoint.Open(snapshot))
+	check(checkpoint.Open(link))
 }
 
 func TestFolderErrors(t *testing.T) {

@@ -166,6 +166,7 @@ func TestRefusals(t *testing.T) {
 		kompute.ErrInvalid: {
 			{Prompt: []int{1}, MaxTokens: -1}, {Prompt: []int{1}, Stop: []string{""}}, {Prompt: []int{1}, MinTokens: -1},
 			{Prompt: []int{1}, MaxTokens: 2, MinTokens: 3}, {Prompt: []int{1}, RepetitionPenalty: -1}, {Prompt: []int{1}, PresencePenalty: math.NaN()},
+			{Prompt: []int{1}, RepetitionPenalty: 1e-50}, {Prompt: []int{1}, PresencePenalty: -1e39}, {Prompt: []int{1}, LogitBias: map[int]float64{1: 1e39}},
 			{Prompt: []int{1}, FrequencyPenalty: math.Inf(1)}, {Prompt: []int{1}, LogitBias: map[int]float64{-1: 1}},
 			{Prompt: []int{1}, LogitBias: map[int]float64{1: math.Inf(1)}}, {Prompt: []int{1}, TopLogprobs: 1},
 			{Prompt: []int{1}, Logprobs: true, TopLogprobs: engine.MaxTopLogprobs + 1},

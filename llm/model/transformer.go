@@ -89,6 +89,9 @@ func RopeScaling(f *checkpoint.Fields) (kind string, scaling *checkpoint.Fields)
 		if kind == "" {
 			kind = inner.Text("type")
 		}
+		if kind == "" && !inner.Has("factor") {
+			continue // it holds other things
+		}
 		if kind != "default" {
 			return kind, inner
 		}

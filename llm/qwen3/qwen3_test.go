@@ -192,6 +192,7 @@ func TestConfigAccepts(t *testing.T) {
 	require.Equal(t, 4, accept(object{"num_key_value_heads": nil}).KVHeads)
 	require.Equal(t, 1e4, accept(object{"rope_theta": nil}).RopeTheta)
 	require.Equal(t, 5e5, accept(object{"rope_theta": nil, "rope_parameters": object{"rope_type": "default", "rope_theta": 5e5}}).RopeTheta)
+	require.Equal(t, 5e5, accept(object{"rope_theta": nil, "rope_scaling": object{}, "rope_parameters": object{"rope_theta": 5e5}}).RopeTheta)
 	require.False(t, accept(object{"tie_word_embeddings": nil}).TieWordEmbeddings)
 	require.True(t, accept(object{"attention_bias": true}).AttentionBias)
 	require.NotZero(t, accept(object{"layer_types": []string{"full_attention"}}))
@@ -221,6 +222,7 @@ func TestConfigRejects(t *testing.T) {
 		"eps negative":   {object{"rms_norm_eps": -1}, checkpoint.ErrConfig, []string{"rms_norm_eps"}},
 		"tie text":       {object{"tie_word_embeddings": "yes"}, checkpoint.ErrConfig, []string{"tie_word_embeddings"}},
 		"yarn":           {object{"rope_scaling": object{"rope_type": "yarn", "factor": 4}}, checkpoint.ErrUnsupported, []string{"RoPE scaling", "yarn"}},
+		"no name":        {object{"rope_scaling": object{"factor": 4}}, checkpoint.ErrUnsupported, []string{"RoPE scaling"}},
 		"old yarn":       {object{"rope_scaling": object{"type": "yarn"}}, checkpoint.ErrUnsupported, []string{"yarn"}},
 		"scaling number": {object{"rope_scaling": 4}, checkpoint.ErrConfig, []string{"rope_scaling"}},
 		"inner theta":    {object{"rope_parameters": object{"rope_type": "default", "rope_theta": -1}}, checkpoint.ErrConfig, []string{"rope_parameters.rope_theta"}},

@@ -21,6 +21,9 @@ type addedToken struct {
 // byte of a text.
 const maxAddedToken = 512
 
+// maxAddedTokens is the most bytes of all added tokens: a trie takes many for each.
+const maxAddedTokens = 1 << 20
+
 // addedSet finds added tokens, the longest at each place, by a trie over bytes.
 // The nil *addedSet holds none.
 type addedSet struct {

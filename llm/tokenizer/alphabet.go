@@ -23,14 +23,14 @@ func init() {
 
 // tokenBytes returns the bytes that a vocabulary entry means. An entry with
 // characters outside the alphabet stands for its own UTF-8.
-func tokenBytes(token string) string {
+func tokenBytes(token string) (bytes string, inAlphabet bool) {
 	out := make([]byte, 0, len(token))
 	for _, r := range token {
 		b, ok := runeByte[r]
 		if !ok {
-			return token
+			return token, false
 		}
 		out = append(out, b)
 	}
-	return string(out)
+	return string(out), true
 }

@@ -148,10 +148,11 @@ func (t *Tokenizer) addVocab(token string, id int) error {
 	if other, ok := t.tokens[id]; ok {
 		return &FormatError{Field: "model.vocab", Reason: fmt.Sprintf("tokens %q and %q share id %d", min(token, other.text), max(token, other.text), id)}
 	}
-	e := entry{text: token, bytes: tokenBytes(token)}
+	bytes, inAlphabet := tokenBytes(token)
+	e := entry{text: token, bytes: bytes}
 	t.tokens[id] = e
 	t.limit, t.longest = max(t.limit, id+1), max(t.longest, len(e.bytes))
-	if t.bpe.whole != nil {
+	if t.bpe.whole != nil && inAlphabet { // pieces of texts are of the alphabet
 		t.bpe.whole[e.bytes] = int32(id)
 	}
 	return nil
@@ -178,8 +179,12 @@ func (t *Tokenizer) loadMerges(lines []mergeLine) error {
 
 // loadAdded enters the added tokens into vocabulary and tries.
 func (t *Tokenizer) loadAdded(added []addedToken) error {
+	all := 0
 	for i := range added {
 		a := &added[i]
+		if all += len(a.Content); all > maxAddedTokens {
+			return &FormatError{Field: "added_tokens", Reason: fmt.Sprintf("they have more than %d bytes", maxAddedTokens)}
+		}
 		if a.ID < 0 || a.ID >= math.MaxInt32 {
 			return &FormatError{Field: "added_tokens", Reason: fmt.Sprintf("token %q has id %d", a.Content, a.ID)}
 		}

@@ -51,6 +51,9 @@ func (t *Tokenizer) loadPostProcessor(raw json.RawMessage, depth int) error {
 	return nil
 }
 
+// maxTemplate is the most tokens that a template may put around a text.
+const maxTemplate = 64
+
 // loadTemplate reads the template for a single text: "$A" once, and special
 // tokens before and after it.
 func (t *Tokenizer) loadTemplate(p *postProcessor) error {
@@ -70,6 +73,9 @@ func (t *Tokenizer) loadTemplate(p *postProcessor) error {
 			special, ok := p.SpecialTokens[piece.SpecialToken.ID]
 			if !ok {
 				return fail("token %q is not among the special_tokens", piece.SpecialToken.ID)
+			}
+			if len(special.IDs) > maxTemplate-len(before)-len(after) {
+				return fail("more than %d tokens around a text", maxTemplate)
 			}
 			if seen {
 				after = append(after, special.IDs...)

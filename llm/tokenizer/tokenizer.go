@@ -98,7 +98,7 @@ func (t *Tokenizer) sections(text string, plainAt []int) []section {
 }
 
 // SpecialAt returns the places in a text, in bytes, at which a special token begins,
-// also within another.
+// also within another; 0 if there is one only after normalization.
 func (t *Tokenizer) SpecialAt(text string) []int {
 	var out []int
 	if t == nil {
@@ -109,6 +109,16 @@ func (t *Tokenizer) SpecialAt(text string) []int {
 			if set.anySpecial(text[i:]) {
 				out = append(out, i)
 				break
+			}
+		}
+	}
+	if len(out) == 0 && len(t.forms) > 0 && t.normalized != nil {
+		for _, form := range t.forms {
+			text = normalize(form, text)
+		}
+		for i := range len(text) {
+			if t.normalized.anySpecial(text[i:]) {
+				return []int{0}
 			}
 		}
 	}

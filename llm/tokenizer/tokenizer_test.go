@@ -3,6 +3,7 @@ package tokenizer_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -127,6 +128,15 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
+// manyAdded are added tokens with more than a megabyte of text.
+func manyAdded() string {
+	var all []string
+	for i := range 2100 {
+		all = append(all, fmt.Sprintf(`{"id":%d,"content":"%0500d"}`, 10+i, i))
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
 // small is a complete tokenizer.json with a few tokens, as a base for changes.
 func small(changes ...string) string {
 	fields := map[string]string{
@@ -146,6 +156,29 @@ func small(changes ...string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
+// A special token that a text has only once it is normalized can be plain text, too.
+func TestSpecialAfterNormalization(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(small("normalizer", `{"type":"NFC"}`, "added_tokens", `[{"id":9,"content":"K","special":true,"normalized":true}]`,
+		"model", `{"type":"BPE","vocab":{"a":0,"K":9},"merges":[]}`)))
+	require.NoError(t, err)
+	const kelvin = "a\u212a"
+	require.Equal(t, []int{0}, tok.SpecialAt(kelvin))
+	ids, err := tok.EncodeWith(t.Context(), kelvin, tokenizer.EncodeOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 9}, ids)
+}
+
+// With ignore_merges, a piece is a token of the vocabulary only if that is written in the alphabet of bytes.
+func TestIgnoreMergesTakesTheAlphabet(t *testing.T) {
+	for range 20 { // the vocabulary has no order
+		tok, err := tokenizer.Load([]byte(small("model", `{"type":"BPE","ignore_merges":true,"vocab":{"a":0,"Ġ":1,"Ġa":2," a":3},"merges":[]}`)))
+		require.NoError(t, err)
+		ids, err := tok.Encode(" a")
+		require.NoError(t, err)
+		require.Equal(t, []int{2}, ids)
+	}
+}
+
 func TestSmall(t *testing.T) {
 	tok, err := tokenizer.Load([]byte(small()))
 	require.NoError(t, err)
@@ -163,6 +196,8 @@ func TestMalformed(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":            "",
 		"not an object":    "[]",
+		"a long template":  small("post_processor", template(theX+","+theText, `"<x>":{"ids":[`+strings.Repeat("9,", 64)+`9]}`)),
+		"many added bytes": small("added_tokens", manyAdded()),
 		"cut":              small()[:80],
 		"not UTF-8":        small("decoder", "\"\xff\""),
 		"no model":         small("model", "null"),

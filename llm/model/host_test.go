@@ -1,0 +1,41 @@
+package model_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/model"
+)
+
+// A host replaces a lost device as often as it may, then by the CPU, and never that. Others
+// that used the old one get the replacement whatever their error says.
+func TestHostReplaces(t *testing.T) {
+	c, _ := testmodel.Small().Open(t)
+	dev, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer dev.Close()
+	h, err := model.NewHost(t.Context(), dev, c, model.Options{}, model.HostOptions{Most: 1, OnCPU: true})
+	require.NoError(t, err)
+	defer h.Close()
+	lost, closed := fmt.Errorf("made up: %w", kompute.ErrDeviceLost), fmt.Errorf("made up: %w", kompute.ErrClosed)
+	first := h.Model()
+	_, err = h.Replace(t.Context(), first, closed)
+	require.Equal(t, closed, err, "nobody has replaced it")
+	second, err := h.Replace(t.Context(), first, lost)
+	require.NoError(t, err)
+	for _, cause := range []error{lost, closed} {
+		same, err := h.Replace(t.Context(), first, cause)
+		require.NoError(t, err)
+		require.Same(t, second, same)
+	}
+	onCPU, err := h.Replace(t.Context(), second, lost)
+	require.NoError(t, err)
+	require.NotSame(t, second, onCPU)
+	_, err = h.Replace(t.Context(), onCPU, lost)
+	require.Equal(t, lost, err)
+	require.Equal(t, 1, h.Replaced())
+}
