@@ -10,7 +10,7 @@ import (
 //
 // Floats become integers by truncation toward zero; what is out of range
 // saturates, and NaN gives 0. Integers become floats rounded to the nearest,
-// ties to even, and other integers by wrapping around. Nonzero, NaN too, is true;
+// ties to even, those of 16 bits by way of float32, and other integers by wrapping around. Nonzero, NaN too, is true;
 // true is 1.
 //
 // Errors: ErrInvalid for other shapes or unknown types.

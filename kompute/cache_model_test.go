@@ -19,7 +19,7 @@ import (
 var cacheNumbers = rapid.Map(rapid.IntRange(-512, 512), func(i int) float32 { return float32(i) / 64 })
 
 // modelSteps is how many steps the model test takes on each device, unless
-// KOMPUTE_GO_MODEL_STEPS says otherwise: the nightly run asks for 100,000.
+// KOMPUTE_GO_MODEL_STEPS says otherwise: a longer run may ask for 100,000.
 const modelSteps = 2000
 
 // TestTensorCacheAgainstAModel drives random work over several streams and

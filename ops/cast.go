@@ -18,7 +18,7 @@ func castCPU(a []array.Array, _ []byte) error {
 // To a narrower float it rounds to nearest even, and values that are too large
 // become infinite. From float to integer it truncates toward zero and clamps to
 // the type's range, and NaN gives 0. (MLX leaves the last two undefined.)
-// Between integers it keeps the low bits. To bool, nonzero and NaN are true;
+// Integers become 16-bit floats by way of float32. Between integers it keeps the low bits. To bool, nonzero and NaN are true;
 // from bool, true is 1.
 func Cast[To, From kompute.Element](s *kompute.Stream, x *kompute.Tensor[From]) *kompute.Tensor[To] {
 	c := newCall(s, opdef.Cast.Op)

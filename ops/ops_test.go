@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 var (
 	only  = flag.String("device", "", "test this device alone, as kompute.Open takes it")
 	share = flag.Int("share", 1, "run one case out of that many of the tables, and nothing else, as for a slow driver")
-	masks = flag.Bool("masks", false, "run all of the suite on lesser devices, not a share")
+	masks = flag.Bool("masks", false, "run all cases of the tables on lesser devices, not a share")
 	part  = flag.String("part", "", "with -masks, run one part of the cases, as 2/14, for that many processes side by side")
 	table = flag.String("table", "", "write what was seen, by op and element type, to this file, or - for the output")
 )

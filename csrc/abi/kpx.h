@@ -96,7 +96,7 @@ typedef struct {
 /* Number of devices in *count, ranked discrete, integrated, virtual, CPU (within a rank in the driver's order). */
 kpx_result kpx_device_count(uint32_t *count, kpx_error *err);
 kpx_result kpx_device_describe(uint32_t index, kpx_device_info *info, kpx_error *err);
-/* All zero: the defaults. */
+/* All zero: no budget of its own, no limit for hangs, nothing disabled. */
 typedef struct {
     uint64_t memory_budget; /* bytes; 0: the device's memory */
     /* How long the device may have work without finishing any of it; 0: no limit. After that it hangs and counts as
@@ -104,8 +104,8 @@ typedef struct {
      * kept until the process ends, since the work may still be running. Calls that wait detect this. */
     uint64_t hang_ns;
     uint32_t overlaps; /* 1: regions as in overlap.hpp, if the device passes its check */
-    /* 1: last bits of a row's products may depend on how many rows there are, where that is faster and the device
-     * passes its check (fragment_check.hpp) */
+    /* 1 (kompute.WithoutBatchInvariance): last bits of a row's products may depend on how many rows there are, where
+     * that is faster and the device passes its check (fragment_check.hpp) */
     uint32_t batch_variant;
     /* Names separated by commas; NULL: none. Unknown ones are KPX_INVALID. */
     const char *disabled;        /* kernel variants to do without, each as kernel.variant */
@@ -145,7 +145,7 @@ typedef enum {
 } kpx_variant_state;
 typedef struct {
     char kernel[40], variant[40];
-    char reason[128]; /* it is not usable */
+    char reason[128]; /* why it is not usable; empty if it is */
     uint32_t state;   /* kpx_variant_state */
     uint32_t reserved;
     uint64_t calls; /* dispatches submitted so far */

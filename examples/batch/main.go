@@ -61,7 +61,7 @@ func defineFlags(fs *flag.FlagSet) *options {
 	fs.BoolVar(&o.overwrite, "overwrite", false, "replace existing output files")
 	w := &o.work
 	fs.StringVar(&w.Model, "model", "", "`folder` of a checkpoint in MLX's format, on every worker (default: the embedded demo model)")
-	fs.StringVar(&w.Device, "device", "auto", "`device` of each worker: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	fs.StringVar(&w.Device, "device", "auto", "`device` of each worker: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID")
 	fs.IntVar(&w.Sequences, "sequences", 32, "`number` of lines that a worker answers at once")
 	fs.IntVar(&w.Context, "context", 0, "maximum number of `tokens` of a prompt with its answer (default: the model's context)")
 	fs.IntVar(&w.MaxTokens, "max-tokens", 256, "maximum number of `tokens` of an answer, unless a line says")

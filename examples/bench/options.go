@@ -42,7 +42,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.StringVar(&o.shape, "shape", "qwen3-0.6b", "`shape` to make: tiny, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b; or demo, the embedded model")
 	fs.StringVar(&o.packing, "packing", defaultPacking, "`form` of its weights: BITSgGROUP for affine codes, or mxfp4, nvfp4, mxfp8")
 	fs.StringVar(&o.out, "out", "", "`folder` to make it in, and to keep (default: a temporary one)")
-	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME; with --batch also several, separated by commas, which share the clients")
+	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID; with --batch also several, separated by commas, which share the clients")
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the random weights and prompts")
 	prompts := fs.String("n-prompt", "512", "prompt `lengths` to measure, with commas; 0: none")
 	gens := fs.String("n-gen", "128", "numbers of `tokens` to make, with commas; 0: none")

@@ -70,7 +70,7 @@ func parseFlags(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	fs.IntVar(&o.sampling.TopK, "top-k", 0, "keep this many of the likeliest tokens; 0 keeps all")
 	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "keep tokens at least this likely, relative to the likeliest")
 	fs.Uint64Var(&o.sampling.Seed, "seed", 0, "seed of the random numbers")
-	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID")
 	fs.IntVar(&o.replace, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that the answer continues")
 	fs.BoolVar(&o.cpuIfLost, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
 	o.loading.AddFlags(fs.FlagSet)

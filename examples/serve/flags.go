@@ -54,7 +54,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.BoolVar(&o.logJSON, "log-json", false, "log in JSON")
 	fs.StringVar(&o.dir, "model", "", "`folder` of a checkpoint in MLX's format (default: the embedded demo model)")
 	fs.StringVar(&o.name, "name", "", "`name` of the model in the API (default: the folder's)")
-	fs.Func("device", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME; several, with commas between or one flag each, share the requests, and each holds the whole model (default auto)", func(v string) error {
+	fs.Func("device", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID; several, with commas between or one flag each, share the requests, and each holds the whole model (default auto)", func(v string) error {
 		o.devices = append(o.devices, strings.Split(v, ",")...)
 		return nil
 	})

@@ -24,7 +24,7 @@ import (
 func main() {
 	j := job{}
 	flags := cli.NewFlags("streams", "Copies beside computing on three streams, and lets a GPU and the CPU wait for each other.")
-	name := flags.String("device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX or vulkan:NAME")
+	name := flags.String("device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID")
 	flags.IntVar(&j.batches, "batches", 12, "`number` of batches")
 	flags.IntVar(&j.size, "size", 512, "rows and columns of a batch")
 	flags.IntVar(&j.products, "products", 4, "`number` of products for each batch: so that work and copies take about as long")

@@ -129,7 +129,7 @@ uint order_key(uint bits, uint dtype) {
 }
 
 // The element's value in another type: exact where it can be, else rounded to
-// nearest even; integers wrap; floats to integers as float_to_int.
+// nearest even, from integers to 16-bit floats by way of float32; integers wrap; floats to integers as float_to_int.
 uint convert_bits(uint bits, uint from, uint to) {
     if (from == to) {
         return bits;

@@ -29,7 +29,7 @@ uint slot_lanes() { return LANES; }
 uint slot_index() { return gl_LocalInvocationIndex / LANES; }
 uint slot_count() { return gl_WorkGroupSize.x / LANES; }
 
-shared float slot_values[256]; // at most that many threads
+shared float slot_values[256]; // without subgroups, workgroups have at most that many threads
 
 float slot_sum(float v) {
     slot_values[gl_LocalInvocationIndex] = v;

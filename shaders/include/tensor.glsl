@@ -91,7 +91,7 @@
 // bits_to_float ignores. It is for loads that other work hides: NVIDIA's driver loads with a sign and masks it away
 // right after the load, which waits for memory.
 
-// x_bits(i): the raw bits; x_load(i): the value as float; 
+// x_bits(i): the raw bits; x_load(i): the value as float.
 #define TENSOR_LOADS(name) \
     TENSOR_BITS(name) \
     float name##_load(uint i) { return bits_to_float(name##_bits(i), name##_DT); }
