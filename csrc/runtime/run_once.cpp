@@ -4,6 +4,7 @@
 #include "record/recording.hpp"
 #include "runtime/device.hpp"
 #include "runtime/timeline.hpp"
+#include "stream/stream.hpp"
 #include "stream/watchdog.hpp"
 
 namespace kpx {
@@ -24,6 +25,31 @@ void submit(Device &device, Queue &queue, vk::CommandBuffer commands, Timeline &
     done.set_submitted(1);
 }
 
+// How many submissions of all streams are done.
+uint64_t finished(Device &device) {
+    uint64_t all = 0;
+    for (const std::shared_ptr<Stream> &stream : device.streams()) {
+        all += stream->timeline()->completed();
+    }
+    return all;
+}
+
+// Waits for value 1. The queue may have much to do before that, so the limit begins again while streams' work ends.
+void await(Device &device, const Timeline &done) {
+    for (uint64_t before = finished(device);;) {
+        try {
+            done.wait(1, device.watchdog().limit_ns());
+            return;
+        } catch (const Error &e) {
+            const uint64_t now = e.code == KPX_TIMEOUT ? finished(device) : before;
+            if (now == before) {
+                throw;
+            }
+            before = now;
+        }
+    }
+}
+
 } // namespace
 
 void run_once(Device &device, Program program, const char *what) {
@@ -39,7 +65,7 @@ void run_once(Device &device, Program program, const char *what) {
     const auto work = std::make_shared<Work>(device.shared_from_this(), queue, std::move(program));
     submit(device, queue, work->recording.commands(), work->done);
     try {
-        work->done.wait(1, device.watchdog().limit_ns());
+        await(device, work->done);
     } catch (const Error &e) {
         if (e.code == KPX_TIMEOUT) {
             device.mark_hung(what);
