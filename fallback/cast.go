@@ -10,8 +10,8 @@ import (
 //
 // Floats become integers by truncation toward zero; what is out of range
 // saturates, and NaN gives 0. Integers become floats rounded to the nearest,
-// ties to even, those of 16 bits by way of float32, and other integers by wrapping around. Nonzero, NaN too, is true;
-// true is 1.
+// ties to even, and other integers by wrapping around. They become floats of 16 bits
+// by way of float32. Nonzero, NaN too, is true; true is 1.
 //
 // Errors: ErrInvalid for other shapes or unknown types.
 func Cast(x, out array.Array) error {

@@ -194,6 +194,9 @@ func (q *cpuQueue) read(st *storage, lo, hi int) (readback, error) {
 	for st.cpu.busy {
 		d.cond.Wait()
 	}
+	if err := st.contentErr(); err != nil { // it may have failed since the caller looked
+		return nil, err
+	}
 	st.pins++
 	r := &cpuRead{from: st, lo: lo, mem: alignedBytes(hi - lo)}
 	q.push(cpuItem{read: r, deps: st.cpu.conflicts(q.s, AccessRead, nil)})

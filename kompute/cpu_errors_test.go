@@ -83,3 +83,19 @@ func TestReplayOfAnInputThatFailsWhenItRuns(t *testing.T) {
 	replay(t, r)
 	require.Equal(t, []float32{0, -1}, read(t, y))
 }
+
+// An operand may fail after the call that uses it has looked at it.
+func TestErrorsWhileAnOpIsEnqueued(t *testing.T) {
+	d := openTest(t, "cpu")
+	maker, s := newStream(t, d), newStream(t, d)
+	x, y := tensor(t, d, upTo(2)), tensor(t, d, upTo(2))
+	open := overwriteGated(t, maker, x, errTest)
+	op := makeOp("neg", In(x.View()), Out(y.View()))
+	require.NoError(t, s.admit(&op))
+	open()
+	require.ErrorIs(t, maker.Synchronize(bg), errTest)
+	require.ErrorIs(t, s.queue.append(op), errTest)
+	_, err := s.queue.read(x.View().st, 0, 8)
+	require.ErrorIs(t, err, errTest)
+	require.Equal(t, upTo(2), read(t, y))
+}

@@ -58,6 +58,14 @@ func (q *cpuQueue) append(op Op) error {
 	for op.busy() {
 		d.cond.Wait()
 	}
+	for _, a := range op.Args { // one may have failed since it was admitted
+		if a.View != nil && !a.overwrites() {
+			if err := a.View.st.contentErr(); err != nil {
+				op.unpin()
+				return err
+			}
+		}
+	}
 	item := cpuItem{op: op}
 	for _, a := range op.Args {
 		if a.View != nil {

@@ -113,7 +113,7 @@ func (v *View) WithLayout(l Layout) *View {
 
 // inside returns ErrInvalid if the view's elements exceed its storage, as those of WithLayout may.
 func (v *View) inside() error {
-	if v.lo < 0 || v.hi*v.dtype.Size() > v.st.bytes && v.hi > v.lo {
+	if v.lo < 0 || v.hi > v.st.bytes/v.dtype.Size() && v.hi > v.lo {
 		return fmt.Errorf("elements %d to %d of a storage of %d bytes: %w", v.lo, v.hi, v.st.bytes, ErrInvalid)
 	}
 	return nil

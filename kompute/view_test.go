@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -60,7 +61,7 @@ func TestLayoutsOutsideTheirStorage(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		x := tensor(t, d, upTo(6), 2, 3)
 		for _, l := range []Layout{
-			{Shape: []int{2}, Strides: []int{1}, Offset: 5}, {Shape: []int{2}, Strides: []int{-1}}, {Shape: []int{1}, Strides: []int{1}, Offset: -1},
+			{Shape: []int{2}, Strides: []int{1}, Offset: 5}, {Shape: []int{1}, Strides: []int{1}, Offset: math.MaxInt/2 + 1}, {Shape: []int{2}, Strides: []int{-1}}, {Shape: []int{1}, Strides: []int{1}, Offset: -1},
 		} {
 			y, err := As[float32](x.View().WithLayout(l))
 			require.NoError(t, err)
@@ -74,11 +75,13 @@ func TestLayoutsOutsideTheirStorage(t *testing.T) {
 			closing(t, run(s, "neg", y))
 			require.ErrorIs(t, s.Err(), ErrInvalid)
 		}
+		const many = math.MaxInt / 4
 		for _, l := range []Layout{
 			{Shape: []int{2, 3}, Strides: []int{1}}, {Shape: []int{-1}, Strides: []int{1}},
 			{Shape: make([]int, MaxRank+1), Strides: make([]int, MaxRank+1)},
-			{Shape: []int{1 << 32, 1 << 32}, Strides: []int{0, 0}}, {Shape: []int{1 << 32}, Strides: []int{1 << 32}},
-			{Shape: []int{1 << 32}, Strides: []int{-1 << 63}}, {Shape: []int{2, 2}, Strides: []int{1 << 62, 1 << 62}},
+			{Shape: []int{many, many}, Strides: []int{0, 0}}, {Shape: []int{many}, Strides: []int{many}},
+			{Shape: []int{many}, Strides: []int{math.MinInt}}, {Shape: []int{2, 2}, Strides: []int{math.MaxInt/2 + 1, math.MaxInt/2 + 1}},
+			{Shape: []int{2}, Strides: []int{-5}, Offset: math.MinInt + 1}, {Shape: []int{2}, Strides: []int{5}, Offset: math.MaxInt},
 		} {
 			require.ErrorIs(t, x.View().WithLayout(l).Err(), ErrShape, l)
 		}
@@ -89,7 +92,7 @@ func TestLayoutsOutsideTheirStorage(t *testing.T) {
 // A view of few bytes can have more elements than there is memory for.
 func TestReadingAHugeBroadcast(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
-		huge := closing(t, tensor(t, d, upTo(1)).Broadcast(1<<62))
+		huge := closing(t, tensor(t, d, upTo(1)).Broadcast(math.MaxInt/2))
 		_, err := huge.Read(bg)
 		require.ErrorIs(t, err, ErrTooLarge)
 		s := newStream(t, d)

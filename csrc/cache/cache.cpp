@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "runtime/device.hpp"
 #include "runtime/memory.hpp"
@@ -69,7 +70,7 @@ bool wait_until_still(Lock &lock, Tensor &tensor) {
     return waits;
 }
 
-// Marks a tensor as moving while its content is copied, during which the lock may be released.
+// Marks a tensor as moving while its content is copied with the lock released now and then.
 class Moving {
   public:
     explicit Moving(Tensor &tensor) : tensor_(tensor) { tensor_.begin_moving(); }
@@ -113,7 +114,7 @@ void take_memory(Tensor &tensor, bool later = false) {
 } // namespace
 
 bool send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uint8_t *data, uint64_t bytes) {
-    const Moving moving(tensor);
+    std::optional<Moving> moving; // once the lock is released
     const std::shared_ptr<HostMemory> kept = tensor.host;
     const std::shared_ptr<Buffer> buffer = tensor.buffer;
     bool released = false;
@@ -123,6 +124,9 @@ bool send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uin
             if (stream.much_is_staged()) {
                 stream.submit_pending();
                 released = true;
+                if (!moving) {
+                    moving.emplace(tensor);
+                }
                 const Unlocked unlocked(lock);
                 stream.throttle();
             }

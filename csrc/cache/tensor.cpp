@@ -152,7 +152,7 @@ void Tensor::lost(const std::shared_ptr<Point> &point, const Error &error) {
     partly_written(point);
     auto failed = std::make_shared<Point>();
     failed->timeline = point->timeline;
-    failed->refused = std::make_unique<Error>(error);
+    failed->refuse(error);
     wrote(failed);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <numeric>
 
 #include "abi/guard.hpp"
 #include "cache/cache.hpp"
@@ -24,11 +23,16 @@ uint32_t outer_axes(const kpx_array &view, int64_t &dense) {
     return outer;
 }
 
-// The number of contiguous runs.
+// The number of contiguous runs, or as many as fit a word.
 uint64_t runs_of(const kpx_array &view) {
     int64_t dense;
-    const uint32_t outer = outer_axes(view, dense);
-    return std::accumulate(view.shape, view.shape + outer, uint64_t(1), std::multiplies<uint64_t>());
+    uint64_t runs = 1;
+    for (uint32_t axis = outer_axes(view, dense); axis-- > 0;) {
+        if (__builtin_mul_overflow(runs, uint64_t(view.shape[axis]), &runs)) {
+            return UINT64_MAX;
+        }
+    }
+    return runs;
 }
 
 // Calls each(offset, bytes) for every contiguous run of bytes, in row-major order.

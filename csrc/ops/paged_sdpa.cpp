@@ -50,8 +50,11 @@ uint32_t slots_of(const Lowering &lowering, const PagedSDPACall &call, const Pag
     const DeviceTraits &device = lowering.device();
     const bool costly = call.keys().dtype == DT_UINT8 || call.keys().dtype == DT_FLOAT16;
     // Without subgroups, threads add up their scores in shared memory, which has room for kSlots.
-    const bool subgroups = lowering.runs_variant(spec::paged_sdpa::kKernel, "subgroup") &&
-                           lowering.runs_variant(spec::paged_step::kKernel, "subgroup");
+    // The kernel paged_step, if the device has it, must have as many, so that a row has the same bits.
+    const auto adds_up_by_subgroups = [&](const char *kernel) { return lowering.runs_variant(kernel, "subgroup"); };
+    const bool subgroups =
+        adds_up_by_subgroups(spec::paged_sdpa::kKernel) &&
+        (!lowering.has_kernel(spec::paged_step::kKernel) || adds_up_by_subgroups(spec::paged_step::kKernel));
     const bool many = costly && call.q().dim(1) / plan.heads <= kFewGroups && subgroups &&
                       (!device.is_cpu || device.as_gpu) && device.max_shared_bytes >= kManyBytes;
     uint32_t slots = many ? kManySlots : kSlots;

@@ -77,6 +77,9 @@ void run_once(Device &device, Program program, const char *what) {
         }
         device.check_alive();
         throw;
+    } catch (...) { // host memory
+        device.drain(queue);
+        throw;
     }
 }
 

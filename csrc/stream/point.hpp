@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <utility>
 
-#include "abi/error.hpp"
+#include "abi/guard.hpp"
 #include "runtime/timeline.hpp"
 
 namespace kpx {
@@ -17,13 +19,26 @@ class Stream;
 // Guarded by the device's mutex.
 struct Point {
     std::shared_ptr<Timeline> timeline;
-    uint64_t value = 0;             // that the timeline reaches when the work is done
-    std::weak_ptr<Stream> stream;   // that has it
-    bool pending = false;           // in a window that is not submitted yet
-    std::unique_ptr<Error> refused; // why it never ran
+    uint64_t value = 0;                   // that the timeline reaches when the work is done
+    std::weak_ptr<Stream> stream;         // that has it
+    bool pending = false;                 // in a window that is not submitted yet
+    std::shared_ptr<const Error> refused; // why it never ran
+
+    // It never ran. Host memory may have run out, but what was not done must not count as done.
+    void refuse(Error why) noexcept;
 
     // Whether the host knows that the work is done.
     bool seen_done() const { return !pending && timeline->seen() >= value; }
 };
+
+inline void Point::refuse(Error why) noexcept {
+    static const auto no_memory = std::make_shared<const Error>(KPX_OUT_OF_MEMORY, kNoHostMemory);
+    try {
+        refused = std::make_shared<const Error>(std::move(why));
+    } catch (const std::bad_alloc &) {
+        refused = no_memory;
+    }
+    pending = false;
+}
 
 } // namespace kpx

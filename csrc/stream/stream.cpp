@@ -38,9 +38,7 @@ void Stream::finish() noexcept {
             Lock lock(device_->mutex());
             finished_ = true;
             if (point_) {
-                point_->refused =
-                    std::make_unique<Error>(KPX_INVALID, "the stream was closed before the work was started");
-                point_->pending = false; // only now, since the line before may throw: not refused would be done
+                point_->refuse({KPX_INVALID, "the stream was closed before the work was started"});
                 point_.reset();
             }
             dropped = pending_.discard();
@@ -196,8 +194,7 @@ void Stream::submit_before() {
 // The window is discarded; the next one takes over its waits. Tensors learn of the refusal through the window's point.
 void Stream::refuse(const std::shared_ptr<Point> &point) {
     if (point) {
-        point->refused = std::make_unique<Error>(current_error());
-        point->pending = false; // see finish()
+        point->refuse(current_error());
     }
     pending_.clear();
     device_->changes().add_all();

@@ -184,6 +184,9 @@ func (o *options) readPrompt(ctx context.Context, prompt string, given bool, std
 		o.prompts = demoPrompts
 	case prompt == "-":
 		text, err := readAll(ctx, io.LimitReader(stdin, maxPrompt+1))
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if err != nil {
 			return &usageError{"prompt", "reading stdin: " + err.Error()}
 		}

@@ -159,7 +159,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 	n := noteOf(r.Context())
 	n.prompt, n.answer, n.finish, n.firstToken = g.prompt, total.tokens, total.finish, total.first
 	if err != nil && r.Context().Err() != nil {
-		err = asAPIError(r.Context(), err) // which a stream ends with
+		err = asAPIError(r.Context(), err) // a stream ends with this error
 	}
 	if err == nil || g.stream {
 		out.end(w, g, total, err)

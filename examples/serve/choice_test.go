@@ -229,6 +229,9 @@ func TestForcedTools(t *testing.T) {
 		a := s.post("/v1/chat/completions", `{"chat_template_kwargs":{"enable_thinking":false},`+fmt.Sprintf(logitBias, fmt.Sprintf(`"%d":100`, id[0]))+format+tools+question+`}`)
 		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
 		require.Len(t, a.Choices[0].Message.ToolCalls, calls, "%+v", a.Choices[0])
+		unsupported := strings.Replace(tools, `"enum":[1,2]`, `"type":"integer","minimum":1`, 1)
+		a = s.post("/v1/chat/completions", `{"chat_template_kwargs":{"enable_thinking":false},`+fmt.Sprintf(logitBias, fmt.Sprintf(`"%d":100`, id[0]))+format+unsupported+question+`}`)
+		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
 		if calls == 0 {
 			require.Equal(t, "5", strings.TrimSpace(a.Choices[0].Message.Content))
 		}

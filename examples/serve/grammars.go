@@ -70,7 +70,6 @@ func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	var forms []grammar.Alternative
 	if tools == nil {
 		if q.ResponseFormat == nil || q.ResponseFormat.Type == "text" {
 			return nil, nil
@@ -79,24 +78,44 @@ func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 		if err != nil {
 			return nil, err
 		}
-		tools, forms = q.Tools, append(forms, grammar.Alternative{Schema: schema}) // which the answer has, unless it calls a tool
+		return m.answerGrammar(grammar.Alternative{Schema: schema}, q.Tools)
 	}
-	param := "response_format"
-	if len(forms) == 0 {
-		param = "tools"
-	}
-	if len(tools) > 0 {
-		schema, err := callSchema(tools)
-		if err != nil {
-			return nil, err
-		}
-		forms = append(forms, grammar.Alternative{Schema: schema, Options: grammar.Options{Before: callTag + "\n", After: "\n" + callEnd}})
-	}
-	out, err := m.grammars.compile(forms...)
+	call, err := callForm(tools, true)
 	if err != nil {
-		return nil, bad(param, "%v", err)
+		return nil, err
+	}
+	out, err := m.grammars.compile(call)
+	if err != nil {
+		return nil, bad("tools", "%v", err)
 	}
 	return out, nil
+}
+
+// answerGrammar is the grammar of an answer that has the form, unless it calls one of the tools. Parameters
+// that no grammar can have are not enforced then, as without a form.
+func (m *loaded) answerGrammar(form grammar.Alternative, tools []stdjson.RawMessage) (*grammar.Grammar, error) {
+	if len(tools) > 0 {
+		for _, exactly := range []bool{true, false} {
+			call, err := callForm(tools, exactly)
+			if err != nil {
+				return nil, err
+			}
+			if out, err := m.grammars.compile(form, call); err == nil {
+				return out, nil
+			}
+		}
+	}
+	out, err := m.grammars.compile(form)
+	if err != nil {
+		return nil, bad("response_format", "%v", err)
+	}
+	return out, nil
+}
+
+// callForm is the form of a call of one of the tools.
+func callForm(tools []stdjson.RawMessage, exactly bool) (grammar.Alternative, error) {
+	schema, err := callSchema(tools, exactly)
+	return grammar.Alternative{Schema: schema, Options: grammar.Options{Before: callTag + "\n", After: "\n" + callEnd}}, err
 }
 
 // schema is that of the answer.
@@ -141,14 +160,17 @@ func (q *chatRequest) forcedTools() ([]stdjson.RawMessage, error) {
 	return nil, bad("tool_choice", "there is no tool %q", wanted.Function.Name)
 }
 
-// callSchema is the schema of a call of one of the tools.
-func callSchema(tools []stdjson.RawMessage) ([]byte, error) {
+// callSchema is the schema of a call of one of the tools, with any arguments unless exactly.
+func callSchema(tools []stdjson.RawMessage, exactly bool) ([]byte, error) {
 	type object = map[string]any
 	var calls []jsontext.Value
 	for _, raw := range tools {
 		var t tool
 		if err := json.Unmarshal(raw, &t); err != nil {
 			return nil, bad("tools", "%v", err)
+		}
+		if !exactly {
+			t.Function.Parameters = nil
 		}
 		parameters, err := rooted(t.Function.Parameters)
 		if err != nil {
@@ -164,7 +186,7 @@ func callSchema(tools []stdjson.RawMessage) ([]byte, error) {
 	return json.Marshal(map[string][]jsontext.Value{"anyOf": calls})
 }
 
-// rooted returns a schema to be part of another one: with an $id, what its $ref are relative to.
+// rooted returns a schema to be part of another one: it gets an $id, so that its $ref are relative to it.
 func rooted(schema jsontext.Value) (jsontext.Value, error) {
 	if schema.Kind() != '{' {
 		return jsontext.Value(`{"type":"object"}`), nil

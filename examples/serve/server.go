@@ -130,18 +130,21 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if note.began {
 		note.status = e.status // what logs and metrics say of an answer that was cut off
 	} else {
-		skipBody(r)
+		skipBody(w, r)
 		e.write(w)
 	}
 }
 
 // skipBody reads what a refused request still has, up to a limit, as net/http would do after
-// the time to write the answer has begun.
-func skipBody(r *http.Request) {
-	const most = 256 << 10 // net/http's limit
-	if r.Header.Get("Expect") == "" {
-		_, _ = io.CopyN(io.Discard, r.Body, most) // what fails closes the connection after the answer
+// the time to write the answer has begun. What fails closes the connection after the answer.
+func skipBody(w http.ResponseWriter, r *http.Request) {
+	const most, longest = 256 << 10, time.Second // the former is net/http's
+	if r.ContentLength == 0 || r.ProtoMajor > 1 || r.Header.Get("Expect") != "" {
+		return
 	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(longest))
+	_, _ = io.CopyN(io.Discard, r.Body, most)
 }
 
 // note is the log entry of a request; handlers add to it.

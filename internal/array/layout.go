@@ -102,13 +102,14 @@ func (l Layout) Check() error {
 	if err := l.checkSize(); err != nil {
 		return err
 	}
-	reach := l.Offset
+	first, last := min(l.Offset, 0), max(l.Offset, 0)
 	for i, d := range l.Shape {
 		if d < 0 {
 			return fmt.Errorf("%w: negative dimension in shape %v", ErrLayout, l.Shape)
 		}
 		span, fits := times(max(d-1, 0), max(l.Strides[i], -l.Strides[i]))
-		if reach += span; !fits || reach < l.Offset {
+		first, last = first-span, last+span
+		if !fits || first > 0 || last < 0 {
 			return fmt.Errorf("%w: shape %v with strides %v overflows", ErrLayout, l.Shape, l.Strides)
 		}
 	}

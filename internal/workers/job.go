@@ -18,6 +18,7 @@ import (
 // workers that have taken a piece of it: the turn cannot end before they are done.
 type job struct {
 	steps  [][]part
+	shares bool   // counted in longJobs; changed where a turn begins, and at the end
 	long   bool   // a schedule: its workers stay, and those of other jobs do not join
 	first  uint64 // the turn of the first step
 	end    uint64 // the turn after the last
@@ -89,6 +90,7 @@ func (j *job) run(times int, begin func(run int)) error {
 	j.serve(callerSlot, caller)
 	j.detach(callerSlot)
 	unpost(place)
+	j.share(false)
 	j.begin = nil
 	return j.err
 }
@@ -146,9 +148,22 @@ func (j *job) open(turn uint64) {
 	j.wakeParked()
 }
 
+// share records whether the job is one of those that share the processors.
+func (j *job) share(shares bool) {
+	if shares == j.shares {
+		return
+	}
+	if j.shares = shares; shares {
+		longJobs.Add(1)
+	} else {
+		longJobs.Add(-1)
+	}
+}
+
 // adjust sets how many workers the job can use, once in each run of its steps.
 func (j *job) adjust() {
 	j.wanted.Store(int32(min(threadsFor(j), len(j.slots))))
+	j.share(j.long && min(threadsAlone(j), len(j.slots)) > 1)
 	if j.long && j.attached.Load() < j.wanted.Load() && j.attached.Load() > 0 {
 		callWorkers(int(j.wanted.Load()) - 1)
 	}

@@ -18,7 +18,7 @@ const (
 var (
 	board    [16]atomic.Pointer[job] // where callers post their jobs
 	posted   atomic.Int32            // jobs on the board
-	longJobs atomic.Int32            // how many of them are schedules
+	longJobs atomic.Int32            // schedules that can use several workers
 	all      atomic.Int32            // workers
 	polling  atomic.Int32            // how many look at the board
 	sleeping atomic.Int32            // how many wait for wake
@@ -34,9 +34,6 @@ func (j *job) post() *atomic.Pointer[job] {
 	for i := range board {
 		if board[i].Load() == nil && board[i].CompareAndSwap(nil, j) {
 			posted.Add(1)
-			if j.long {
-				longJobs.Add(1)
-			}
 			return &board[i]
 		}
 	}
@@ -47,9 +44,6 @@ func unpost(place *atomic.Pointer[job]) {
 	if place == nil {
 		return
 	}
-	if place.Load().long {
-		longJobs.Add(-1)
-	}
 	place.Store(nil)
 	posted.Add(-1)
 }
@@ -57,12 +51,18 @@ func unpost(place *atomic.Pointer[job]) {
 // threadsFor returns how many workers, the caller included, the job can use:
 // schedules share the processors, and leave some to other programs.
 func threadsFor(j *job) int {
+	n := threadsAlone(j)
+	if others := int(longJobs.Load()); j.long && others > 1 {
+		n = (n + others - 1) / others
+	}
+	return n
+}
+
+// threadsAlone is threadsFor if no other schedule runs.
+func threadsAlone(j *job) int {
 	n := runtime.GOMAXPROCS(0)
 	if limit := int(crowd.limit.Load()); j.long && limit > 0 {
 		n = min(n, limit)
-	}
-	if others := int(longJobs.Load()); j.long && others > 1 {
-		n = (n + others - 1) / others
 	}
 	return n
 }

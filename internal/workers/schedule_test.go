@@ -188,7 +188,6 @@ func TestSchedulesWhileThreadsChange(t *testing.T) {
 	require.EqualValues(t, 3*400*51, total.Load())
 }
 
-// Other goroutines get to run while a schedule uses every thread.
 // A schedule that begins with one processor takes others that come later in its run.
 func TestProcessorsThatComeLater(t *testing.T) {
 	withThreads(t, 2, func() {
@@ -212,6 +211,7 @@ func TestProcessorsThatComeLater(t *testing.T) {
 	})
 }
 
+// Other goroutines get to run while a schedule uses every thread.
 func TestOthersGetTheirTurn(t *testing.T) {
 	withThreads(t, 2, func() {
 		var stop atomic.Bool

@@ -153,10 +153,11 @@ func (a *automaton) next(from *state, b byte) *state {
 	return from.next[b]
 }
 
-// renew makes the state forget what the automaton has forgotten, which it would otherwise keep.
+// renew makes the state forget what the automaton has forgotten, whose memory it would otherwise
+// hold. Its stacks, which matchers read without the lock, stay.
 func (s *state) renew(a *automaton) {
 	if s.generation != a.generation {
-		*s = state{stacks: s.stacks, generation: a.generation}
+		s.next, s.known, s.mask, s.generation = [256]*state{}, set{}, nil, a.generation
 	}
 }
 

@@ -60,6 +60,9 @@ func TestForms(t *testing.T) {
 		`{"properties": {"a": {"$id": "a", "properties": {"b": {"$ref": "#/$defs/c"}}, "$defs": {"c": {"const": 1}}}, "d": {"$ref": "#/$defs/c"}, "e": {"$ref": "#/properties/a/properties/b"}}, "$defs": {"c": {"const": 2}}, "type": "object"}`: {
 			{`{"a":{"b":1},"d":2,"e":1}`}, {`{"a":{"b":2}}`, `{"d":1}`, `{"e":2}`},
 		},
+		`{"type": "object", "properties": {"$id": {"type": "null"}, "a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#/properties/a"}}, "$defs": {"x": {"const": 1}}}`: {
+			{`{"$id":null,"a":1,"b":1}`}, {`{"b":2}`},
+		},
 		`{"type": "object", "additionalProperties": false}`: {{"{}"}, {`{"x":1}`}},
 		`{"$defs": {"n": {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]}}, "required": ["next"]}}, "$ref": "#/$defs/n"}`: {
 			{`{"next":{"next":null}}`}, {`{"next":{}}`},

@@ -53,7 +53,7 @@ func (b *builder) compile(d *document, path string) ([]element, error) {
 		}
 	}
 	defer func(outer *document) { b.root = outer }(b.root)
-	if d.get("$id") != nil {
+	if d.isRoot() {
 		b.root = d
 	}
 	for name, alone := range map[string]func(*document, *document, string) ([]element, error){

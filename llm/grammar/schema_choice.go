@@ -73,6 +73,13 @@ func (d *document) is(kind string) bool {
 	return kind == "number" || kind == "integer" && err == nil && n == math.Trunc(n)
 }
 
+// isRoot reports whether $ref in a schema are relative to it. A property or a definition may be
+// named $id as well, but is no string.
+func (d *document) isRoot() bool {
+	id := d.get("$id")
+	return id != nil && id.kind == '"'
+}
+
 // ref compiles a part of the same schema, once.
 func (b *builder) ref(_, v *document, path string) ([]element, error) {
 	pointer, ok := v.text()
@@ -95,7 +102,7 @@ func (b *builder) ref(_, v *document, path string) ([]element, error) {
 		if d == nil {
 			return nil, &SchemaError{path, fmt.Sprintf("%s is not in the schema", v.raw)}
 		}
-		if d.get("$id") != nil {
+		if d.isRoot() {
 			b.root = d
 		}
 	}

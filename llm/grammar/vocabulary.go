@@ -65,7 +65,9 @@ func (v *Vocabulary) text(id int) string {
 // tokens share are examined once.
 func (v *Vocabulary) mask(a *automaton, from *state) []uint64 {
 	if from.renew(a); from.mask == nil {
-		from.mask = v.allowed(a, from)
+		mask := v.allowed(a, from)
+		from.renew(a) // the automaton may have forgotten on the way
+		from.mask = mask
 		a.bytes += 8 * len(from.mask)
 	}
 	return from.mask

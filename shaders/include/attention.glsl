@@ -39,8 +39,9 @@ float key_bias(uint row, uint key) {
     if (floatBitsToUint(bias) == 0xff800000u) { // only -Inf hides a key; a NaN is passed on
         return LOWEST;
     }
+    bool is_number = (floatBitsToUint(bias) & 0x7fffffffu) <= 0x7f800000u; // compilers may forget NaN in comparisons
     bias *= LOG2_E;
-    return bias < LEAST_BIAS ? LEAST_BIAS : bias;
+    return is_number && bias < LEAST_BIAS ? LEAST_BIAS : bias;
 }
 
 #endif

@@ -21,7 +21,7 @@ type Limbs struct {
 	Order Order
 	K     int // elements
 	data  []byte
-	exact bool      // all elements are finite, and so small that sums of some are
+	exact bool      // all elements are finite, and small enough that sums of them are, too
 	x     []float32 // a copy of the row where they are not
 }
 
@@ -85,8 +85,8 @@ func (l *Limbs) Prepare(space []byte, x []float32, order Order) {
 	}
 }
 
-// mostPower is the largest 2^e for which sums of codes times n, or of n, cannot exceed float32
-// where their scale and bias are not huge.
+// mostPower is the largest 2^e with which sums of n, and of codes times n, stay in the range of
+// float32, unless scales or biases are huge.
 const mostPower = 0x1p60
 
 // isLarge reports whether a unit's power is larger than that.
