@@ -268,12 +268,6 @@ func (c *capture) closeScope() {
 	c.scope.close()
 }
 
-// transientOf reports whether the storage belongs to the region that c captures, since
-// c's scope or one inside it owned it when it was closed. dev.mu is held.
-func (st *storage) transientOf(c *capture) bool {
-	return st.closed.Load() && st.scope.within(c.scope)
-}
-
 // release makes the stream and the captured storage usable again. Storage whose
 // first content the capture would have made still has none.
 func (c *capture) release() {

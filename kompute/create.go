@@ -72,9 +72,10 @@ func Zeros[T Element](d *Device, shape ...int) (*Tensor[T], error) {
 // Wrap makes a view of the caller's memory, such as mapped weights, without
 // copying it. data must hold exactly the elements of shape, and must not change
 // until the view and all views of it are closed; owner is kept alive until
-// then. The view is read-only for Write and for ops. Data at an address
-// that is not a multiple of 4 is copied by the CPU backend. Errors are as for New, and ErrDType. If data is a mapped file
-// that shrinks, work and reads that need it fail with ErrFault.
+// then. The view is read-only for Write and for ops. The CPU backend copies data whose
+// address is not a multiple of 4. Errors are as for New, and ErrDType. If data is a mapped
+// file that shrinks, work and reads that need it fail with ErrFault, and so does a Wrap
+// that has to copy it.
 func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, error) {
 	if dtype.Size() == 0 {
 		return nil, &OpError{Op: "wrap", Shapes: [][]int{shape}, DTypes: []DType{dtype}, Reason: "no element type", Err: ErrDType}

@@ -20,7 +20,7 @@ type (
 	Element = array.Element
 	// Float is any floating-point Element.
 	Float = array.Float
-	// Number is any Element of 16 or 32 bits; these have arithmetic, as uint8 does.
+	// Number is any Element of 16 or 32 bits: the floats, int32 and uint32.
 	Number = array.Number
 	// Layout places the elements of an n-dimensional array in flat storage:
 	// element (i0, i1, …) is at Offset + Σ ik·Strides[k], all counted in elements.

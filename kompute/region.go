@@ -88,6 +88,12 @@ func newRegion(c *capture) *Region {
 	return r
 }
 
+// transientOf reports whether the storage belongs to the region that c captures, since
+// c's scope or one inside it owned it when it was closed. dev.mu is held.
+func (st *storage) transientOf(c *capture) bool {
+	return st.closed.Load() && st.scope.within(c.scope)
+}
+
 // Replay enqueues the region once and starts it, together with all work of the
 // stream before it. It neither records nor allocates anything. It waits for the
 // device only if 32 submissions of the stream are under way: until one of them is

@@ -97,9 +97,9 @@ func (v *View) Close() error {
 }
 
 // WithLayout returns the storage in another layout, for the operands of an op.
-// It is borrowed: it does not keep the storage open and needs no Close. The error
-// is ErrShape if a layout cannot be one. One that exceeds the storage is rejected
-// with ErrInvalid by what reads or writes its elements.
+// It is borrowed: it does not keep the storage open and needs no Close. Its Err is
+// ErrShape if l is not a valid layout. A valid one that exceeds the storage is rejected
+// with ErrInvalid by whatever reads or writes its elements.
 func (v *View) WithLayout(l Layout) *View {
 	v = v.made()
 	out := &View{dtype: v.dtype, err: v.err, borrowed: true}

@@ -10,7 +10,7 @@
 
 namespace kpx {
 
-// So short that a string of it needs no memory.
+// Short enough that a std::string of it allocates nothing.
 constexpr const char *kNoHostMemory = "no host memory";
 
 inline kpx_result report(kpx_error *err, const Error &e) noexcept {

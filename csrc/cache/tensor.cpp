@@ -133,7 +133,8 @@ void Tensor::went_up(const std::shared_ptr<Point> &point) {
     device_fresh = true;
 }
 
-// A point whose window was submitted may be from before what this work was to follow, so the next writer follows both.
+// If the window of the point was submitted, the point may be earlier than work that this copy had to follow. So it
+// joins the readers, and the next writer follows it and them.
 void Tensor::partly_written(const std::shared_ptr<Point> &point) {
     if (point->pending) {
         next_writer(point);

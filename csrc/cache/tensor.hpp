@@ -76,7 +76,7 @@ class Tensor {
     void begin_moving();
     // The handle was destroyed.
     void close();
-    // What captures now may take the buffer for its own, unless a region uses it.
+    // Closes the buffer, so that a capture in progress may take it for its own; not if a region uses it.
     void close_buffer();
 
     // Identifies a version of the content.

@@ -29,12 +29,10 @@ class Recording {
         uint64_t start, end;
     };
 
-    // Plans and records the program. Runs::many: it may be submitted while it
-    // runs; Runs::once: only after it has run. The caller keeps the program's
-    // memory for as long as the device may touch it. Throws an Error, having
-    // submitted nothing; KPX_UNSUPPORTED if it is to be timed and the device
-    // does not support timestamps.
-    // The program's barriers are planned.
+    // Records the program, whose barriers the caller has planned (Program::plan). Runs::many: it may be submitted while
+    // it runs; Runs::once: only after it has run. The caller keeps the program's memory for as long as the device may
+    // touch it. Throws an Error, having submitted nothing; KPX_UNSUPPORTED if it is to be timed and the device does not
+    // support timestamps.
     Recording(std::shared_ptr<Device> device, const Queue &queue, const Program &program, Runs runs,
               Timed timed = Timed::no);
     ~Recording();

@@ -242,7 +242,7 @@ void Device::settle() {
         for (const std::shared_ptr<Stream> &stream : streams()) { // which detects a hang, unlike vkDeviceWaitIdle
             stream->timeline()->wait(stream->timeline()->queued(), UINT64_MAX);
         }
-    } catch (const Error &) { // what was not lost is waited for below
+    } catch (const Error &) { // unless the device is lost, it is waited for below
     }
     std::vector<std::unique_lock<std::mutex>> locks;
     for (const auto &queue : queues_) {

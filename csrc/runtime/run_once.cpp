@@ -34,7 +34,8 @@ uint64_t finished(Device &device) {
     return all;
 }
 
-// Waits for value 1. The queue may have much to do before that, so the limit begins again while streams' work ends.
+// Waits for value 1. The queue may have much to do before it, so the limit starts again whenever a stream has finished
+// work meanwhile.
 void await(Device &device, const Timeline &done) {
     for (uint64_t before = finished(device);;) {
         try {

@@ -24,19 +24,23 @@ struct Point {
     bool pending = false;                 // in a window that is not submitted yet
     std::shared_ptr<const Error> refused; // why it never ran
 
-    // It never ran. Host memory may have run out, but what was not done must not count as done.
+    // Records why the work never ran. It does so even without host memory, because work that was not done must not
+    // count as done.
     void refuse(Error why) noexcept;
 
     // Whether the host knows that the work is done.
     bool seen_done() const { return !pending && timeline->seen() >= value; }
 };
 
+// Made in advance.
+inline const std::shared_ptr<const Error> kRefusedWithoutMemory =
+    std::make_shared<const Error>(KPX_OUT_OF_MEMORY, kNoHostMemory);
+
 inline void Point::refuse(Error why) noexcept {
-    static const auto no_memory = std::make_shared<const Error>(KPX_OUT_OF_MEMORY, kNoHostMemory);
     try {
         refused = std::make_shared<const Error>(std::move(why));
     } catch (const std::bad_alloc &) {
-        refused = no_memory;
+        refused = kRefusedWithoutMemory;
     }
     pending = false;
 }

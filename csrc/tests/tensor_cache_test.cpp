@@ -67,7 +67,7 @@ TEST(a_failed_copy_forgets_no_readers) {
     CHECK(t.writer() == window && t.readers().empty());
 }
 
-// A tensor that one region uses is not taken for another's own when it is closed during that one's capture.
+// A tensor that one region uses does not become another region's own if it is closed while that other one is captured.
 TEST(a_closed_tensor_of_another_region_stays_shared) {
     Fixture f;
     Storage x = f.tensor(3), y = f.tensor(), z = f.tensor();

@@ -102,7 +102,7 @@ func (f *answerFn) settle(ctx context.Context, q *question, line string, err err
 		return nil
 	case f.ctx.Err() != nil: // the bundle was cancelled, whatever the error says
 		return fmt.Errorf("line %q: %w", q.ID, f.ctx.Err())
-	case errors.Is(err, context.DeadlineExceeded) && f.ctx.Err() == nil:
+	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("no answer within %v", f.Settings.Timeout)
 	case !fault(err):
 		return fmt.Errorf("line %q: %w", q.ID, err)

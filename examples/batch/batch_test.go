@@ -162,7 +162,7 @@ func TestOutputs(t *testing.T) {
 	o.overwrite = true
 	itself := *o
 	itself.failed = filepath.Join(filepath.Dir(o.input), ".", filepath.Base(o.input))
-	require.ErrorContains(t, run(t.Context(), &itself, new(strings.Builder)), "to be read")
+	require.ErrorContains(t, run(t.Context(), &itself, new(strings.Builder)), "both an input and an output")
 	require.FileExists(t, o.input)
 	o.input = filepath.Join(filepath.Dir(o.input), "none*.jsonl")
 	require.NoError(t, run(t.Context(), o, new(strings.Builder)))

@@ -127,7 +127,7 @@ func (o *options) clear(ctx context.Context, pattern string, inputs []string) er
 	}
 	for _, name := range found {
 		if slices.ContainsFunc(inputs, func(input string) bool { return sameFile(name, input) }) {
-			return fmt.Errorf("%s is to be read as well as written", name)
+			return fmt.Errorf("%s is both an input and an output", name)
 		}
 	}
 	for _, name := range found {

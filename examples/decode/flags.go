@@ -55,7 +55,7 @@ type usageError struct{ flag, reason string }
 // Error names the flag.
 func (e *usageError) Error() string { return fmt.Sprintf("--%s: %s", e.flag, e.reason) }
 
-// parseFlags reads the command line; "-" as the prompt is all of stdin, up to the end of ctx. It
+// parseFlags reads the command line; "-" as the prompt is all of stdin, unless ctx ends first. It
 // returns flag.ErrHelp after it has printed the help or the version to stdout.
 func parseFlags(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) (*options, error) {
 	o := &options{}

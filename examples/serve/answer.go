@@ -44,22 +44,7 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 	if err := q.check(m); err != nil {
 		return err
 	}
-	size := 0
-	for _, message := range q.Messages {
-		size += messageSize + len(message.Content) + len(message.Reasoning)
-		size += len(message.Name) + len(message.ToolCallID)
-		for _, c := range message.ToolCalls {
-			size += len(c.ID) + len(c.Function.Name) + len(c.Function.Arguments)
-		}
-	}
-	for _, tool := range q.Tools {
-		size += len(tool)
-	}
-	for name, value := range q.TemplateArguments {
-		text, _ := value.(string)
-		size += len(name) + len(text)
-	}
-	if err := m.checkSize(size); err != nil {
+	if err := m.checkSize(q.size()); err != nil {
 		return err
 	}
 	messages, err := q.conversation()
@@ -86,6 +71,25 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 		return err
 	}
 	return s.run(w, r, m, g, &q.common, [][]int{ids})
+}
+
+// size counts the bytes that the chat template gets.
+func (q *chatRequest) size() (size int) {
+	for _, message := range q.Messages {
+		size += messageSize + len(message.Content) + len(message.Reasoning)
+		size += len(message.Name) + len(message.ToolCallID)
+		for _, c := range message.ToolCalls {
+			size += len(c.ID) + len(c.Function.Name) + len(c.Function.Arguments)
+		}
+	}
+	for _, tool := range q.Tools {
+		size += len(tool)
+	}
+	for name, value := range q.TemplateArguments {
+		text, _ := value.(string)
+		size += len(name) + len(text)
+	}
+	return size
 }
 
 // completions is POST /v1/completions.

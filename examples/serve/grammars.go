@@ -91,8 +91,9 @@ func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 	return out, nil
 }
 
-// answerGrammar is the grammar of an answer that has the form, unless it calls one of the tools. Parameters
-// that no grammar can have are not enforced then, as without a form.
+// answerGrammar is the grammar of an answer of that form, or of a call of one of the tools. If a
+// tool's parameters have keywords that grammars do not support, no tool's arguments are
+// constrained. If even that cannot be compiled, only the form is allowed.
 func (m *loaded) answerGrammar(form grammar.Alternative, tools []stdjson.RawMessage) (*grammar.Grammar, error) {
 	if len(tools) > 0 {
 		for _, exactly := range []bool{true, false} {

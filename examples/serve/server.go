@@ -135,8 +135,9 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// skipBody reads what a refused request still has, up to a limit, as net/http would do after
-// the time to write the answer has begun. What fails closes the connection after the answer.
+// skipBody reads what is left of a refused request's body, within limits of bytes and time.
+// Otherwise net/http would do so after the time to write the answer has begun. If it fails,
+// the connection is closed after the answer.
 func skipBody(w http.ResponseWriter, r *http.Request) {
 	const most, longest = 256 << 10, time.Second // the former is net/http's
 	if r.ContentLength == 0 || r.ProtoMajor > 1 || r.Header.Get("Expect") != "" {

@@ -177,7 +177,8 @@ func (o *events) write(data string) error {
 	if err == nil {
 		err = http.NewResponseController(o.w).Flush()
 	}
-	// HTTP/2 would otherwise end a stream without an event for that long.
+	// Remove the deadline of this write: when it passes, HTTP/2 would end the stream, even if
+	// only no event was due.
 	_ = http.NewResponseController(o.w).SetWriteDeadline(time.Time{})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)

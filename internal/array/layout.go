@@ -92,12 +92,11 @@ func (l Layout) checkSize() error {
 	return nil
 }
 
-// Check fails for a layout that no function of this package makes: with other than one
-// stride for each length, more than MaxRank axes, a negative length, or elements whose
-// number or positions overflow.
+// Check fails for an invalid layout: one whose lengths and strides differ in number, with
+// more than MaxRank axes, a negative length, or elements whose number or positions overflow.
 func (l Layout) Check() error {
 	if len(l.Shape) != len(l.Strides) || len(l.Shape) > MaxRank {
-		return fmt.Errorf("%w: %d lengths and %d strides", ErrLayout, len(l.Shape), len(l.Strides))
+		return fmt.Errorf("%w: %d lengths and %d strides; there must be as many of each, at most %d", ErrLayout, len(l.Shape), len(l.Strides), MaxRank)
 	}
 	if err := l.checkSize(); err != nil {
 		return err

@@ -23,9 +23,10 @@ type StepProfile struct {
 // [kompute.Region.Profile] does, with the positions of the last such step. Smaller
 // steps come first. Nothing is written to any sequence's keys and values.
 //
-// Of several devices it is the first. It fails with [ErrBusy] while the engine has
-// requests or that device has failed, and with the errors of Region.Profile; kompute.ErrUnsupported where steps
-// are not captured. New requests wait until it is done.
+// With several devices it measures the first. It fails with [ErrBusy] while the engine has
+// requests or that device is being replaced, and for good once that device has failed; with
+// the errors of Region.Profile; and with kompute.ErrUnsupported where steps are not captured.
+// New requests wait until it is done.
 func (e *Engine) Profile(ctx context.Context, times int) ([]StepProfile, error) {
 	if !e.made() {
 		return nil, engineError(kompute.ErrClosed)

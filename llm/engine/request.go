@@ -24,10 +24,11 @@ const MaxTopLogprobs = 20
 // The tokens of plain requests, with only a prompt, MaxTokens, Sampling, EOS and
 // Stop, are chosen on the device, and the next step is enqueued while one runs.
 // The fields from MinTokens on need a row of logits on the host for each token, so
-// the host waits for a step with such a request. The tokens are the same either
-// way, and do not depend on other requests, unless the model's logits hold a NaN or
-// nothing finite: then a request ends with [sample.ErrLogits], except that a plain one at
-// temperature 0 may take the NaN for the largest.
+// the host waits for a step with such a request. The tokens are the same either way,
+// and where the device allows it (see [kompute.WithoutBatchInvariance]) they do not
+// depend on other requests. A request whose logits hold a NaN, +Inf or nothing finite
+// ends with [sample.ErrLogits], except that a plain one at temperature 0 may take such
+// a logit for the largest.
 type Request struct {
 	Prompt    []int // token ids
 	MaxTokens int   // most tokens to generate; 0 is generate.DefaultMaxTokens
@@ -40,7 +41,7 @@ type Request struct {
 	// still end the text earlier.
 	MinTokens int
 	// RepetitionPenalty divides positive logits of tokens that the prompt or the
-	// answer contains, and multiplies negative ones (Keskar et al., 2019). Positive;
+	// answer contains, and multiplies negative ones (Keskar et al., 2019). At least 1e-30;
 	// 0 and 1 change nothing.
 	RepetitionPenalty float64
 	// PresencePenalty is subtracted from the logits of tokens that the answer
@@ -56,7 +57,7 @@ type Request struct {
 	Logits func(tokens []int32, logits []float32) error
 	// Grammar, if not nil, allows only tokens that follow it, after all fields above,
 	// and those of EOS where the text may end; the answer ends when nothing can
-	// follow. It begins behind the text GrammarAfter, such as "</think>", or at once
+	// follow. It begins after the text GrammarAfter, such as "</think>", or at once
 	// if that is empty; before it, tokens are free. What else the token that completes
 	// GrammarAfter holds is part of the constrained text if the grammar allows it there, and
 	// otherwise free as well. Its vocabulary must be the model's.
@@ -101,9 +102,9 @@ func (r *Request) checkChoice(vocabulary int) error {
 	case r.MinTokens < 0 || r.MinTokens > r.MaxTokens:
 		return fmt.Errorf("%w: MinTokens %d is not in 0 … MaxTokens, %d", kompute.ErrInvalid, r.MinTokens, r.MaxTokens)
 	case !finite(r.RepetitionPenalty) || !least(r.RepetitionPenalty):
-		return fmt.Errorf("%w: RepetitionPenalty %v is not a positive number, or too small", kompute.ErrInvalid, r.RepetitionPenalty)
+		return fmt.Errorf("%w: RepetitionPenalty %v is neither 0 nor a float32 of at least 1e-30", kompute.ErrInvalid, r.RepetitionPenalty)
 	case !finite(r.PresencePenalty) || !finite(r.FrequencyPenalty):
-		return fmt.Errorf("%w: PresencePenalty %v and FrequencyPenalty %v must be finite", kompute.ErrInvalid, r.PresencePenalty, r.FrequencyPenalty)
+		return fmt.Errorf("%w: PresencePenalty %v and FrequencyPenalty %v must be finite as float32", kompute.ErrInvalid, r.PresencePenalty, r.FrequencyPenalty)
 	case r.TopLogprobs < 0 || r.TopLogprobs > MaxTopLogprobs:
 		return fmt.Errorf("%w: TopLogprobs %d is not in 0 … %d", kompute.ErrInvalid, r.TopLogprobs, MaxTopLogprobs)
 	case r.Grammar != nil && r.Grammar.Vocabulary().Size() != vocabulary:
@@ -118,7 +119,7 @@ func (r *Request) checkChoice(vocabulary int) error {
 		case id < 0 || id >= vocabulary:
 			return fmt.Errorf("%w: LogitBias of token %d, outside the vocabulary of %d", kompute.ErrInvalid, id, vocabulary)
 		case !finite(bias) && !math.IsInf(bias, -1):
-			return fmt.Errorf("%w: LogitBias %v of token %d is neither finite nor -Inf", kompute.ErrInvalid, bias, id)
+			return fmt.Errorf("%w: LogitBias %v of token %d is neither -Inf nor a finite float32", kompute.ErrInvalid, bias, id)
 		}
 	}
 	return nil

@@ -44,8 +44,9 @@ type Grammar struct {
 // Supported are type, also as a list; properties, which are generated in their order;
 // required; additionalProperties, as a schema if there are no properties; items,
 // minItems, maxItems; minLength, maxLength; enum, const; anyOf; and $ref within the
-// schema, or the innermost part with an $id. title, description, default, examples,
-// deprecated, readOnly, writeOnly, $comment and $schema change nothing. Properties that a schema does not name
+// schema or, in a part that has an $id, within the innermost such part. title,
+// description, default, examples, deprecated, readOnly, writeOnly, $comment and $schema
+// change nothing. Properties that a schema does not name
 // are not generated. true, {} and a type alone stand for all values, or all of that
 // type.
 //

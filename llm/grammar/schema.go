@@ -47,10 +47,8 @@ func (b *builder) compile(d *document, path string) ([]element, error) {
 	default:
 		return fail("%s is neither an object nor true", d.raw)
 	}
-	for _, m := range d.members {
-		if _, ok := keywords[m.name]; !ok {
-			return fail("the keyword %q is not supported", m.name)
-		}
+	if err := d.checkKeywords(path); err != nil {
+		return nil, err
 	}
 	defer func(outer *document) { b.root = outer }(b.root)
 	if d.isRoot() {
@@ -84,6 +82,15 @@ func (b *builder) compile(d *document, path string) ([]element, error) {
 		out = append(out, one)
 	}
 	return b.or(out...), nil
+}
+
+func (d *document) checkKeywords(path string) error {
+	for _, m := range d.members {
+		if _, ok := keywords[m.name]; !ok {
+			return &SchemaError{path, fmt.Sprintf("the keyword %q is not supported", m.name)}
+		}
+	}
+	return nil
 }
 
 // typesOf returns the types that a schema allows: those that it names, else those

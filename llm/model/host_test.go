@@ -11,8 +11,8 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// A host replaces a lost device as often as it may, then by the CPU, and never that. Others
-// that used the old one get the replacement whatever their error says.
+// A host replaces a lost device as often as it may, then by the CPU, which it never replaces.
+// Others that used the old device get the replacement, also if their error is ErrClosed.
 func TestHostReplaces(t *testing.T) {
 	c, _ := testmodel.Small().Open(t)
 	dev, err := kompute.Open("cpu")

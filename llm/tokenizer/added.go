@@ -21,7 +21,8 @@ type addedToken struct {
 // byte of a text.
 const maxAddedToken = 512
 
-// maxAddedTokens is the most bytes of all added tokens: a trie takes many for each.
+// maxAddedTokens bounds the bytes of all added tokens together: a trie takes much more
+// memory than that.
 const maxAddedTokens = 1 << 20
 
 // addedSet finds added tokens, the longest at each place, by a trie over bytes.

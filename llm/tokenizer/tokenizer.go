@@ -98,7 +98,7 @@ func (t *Tokenizer) sections(text string, plainAt []int) []section {
 }
 
 // SpecialAt returns the places in a text, in bytes, at which a special token begins,
-// also within another; 0 if there is one only after normalization.
+// also within another. If there is one only after normalization, it returns just 0.
 func (t *Tokenizer) SpecialAt(text string) []int {
 	var out []int
 	if t == nil {

@@ -109,7 +109,7 @@ func sdpaMasks(dtype array.DType) []Case {
 		add(fmt.Sprintf("lowest and NaN bias, %d queries", queries), queries, 40, func(c *Case) {
 			c.In["mask"] = r.normal(dtype, 1, queries, 40)
 			set := setter(c.In["mask"])
-			for i := range 70 { // finite, so that it hides nothing: the first query sees all keys alike, the second few others
+			for i := range 70 { // finite, so that it hides nothing: the first query sees all 40 keys alike, the second mostly the last 10
 				set(i, lowest[dtype])
 			}
 			set(2*40+7, math.NaN())

@@ -9,7 +9,7 @@
 #include "log2_e.glsl"
 
 const float LOWEST = -3.4e38; // stands for a missing score; finite, so that differences are finite
-const float LEAST_BIAS = -3.3e38;
+const float LEAST_BIAS = -3.3e38; // of a key that is not hidden: above LOWEST, so that the two differ
 
 // The number of keys that exist when the kernel runs.
 uint key_length() {
