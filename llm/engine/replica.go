@@ -253,5 +253,7 @@ func (e *Engine) fail(r *replica, cause error) {
 	if !stopped {
 		e.err = engineError(cause)
 	}
-	e.failAll(nil) // where the engine was stopped, other replicas may have emptied the queue before this one's requests returned to it
+	// Where the engine was stopped, other replicas may have emptied the queue before this
+	// one's requests returned to it.
+	e.failAll(nil)
 }

@@ -75,8 +75,8 @@ func (h *Host) Replaced() int {
 // Replace returns a model to continue with after lost failed with cause: a new one, on
 // the reopened device or on the CPU, or the replacement that another caller has already
 // obtained. It returns cause if the device is not lost, or if it has been replaced too
-// often or by the CPU; otherwise it fails with the context's error and those of opening and loading,
-// joined with cause. If another caller has already replaced the device, cause may also be
+// often or by the CPU; otherwise it fails with the context's error and those of opening
+// and loading, joined with cause. If another caller has already replaced the device, cause may also be
 // kompute.ErrClosed. The device of lost is closed, so its other streams fail with
 // kompute.ErrClosed or kompute.ErrDeviceLost.
 func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, error) {
