@@ -1,7 +1,7 @@
 // Quantizes x, whose rows are whole groups: words of codes, and a scale (and a
-// bias) per group, all dense. A thread handles four neighbours, a workgroup
-// whole groups. Every step gives the same bits on every device: see
-// divide.glsl.
+// bias) per group, all dense. A thread handles QUADS times four neighbours, a
+// workgroup whole groups. Results have the same bits on every device: where the device's own
+// division of an element may give another code, divide.glsl does it.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -19,17 +19,21 @@ TENSOR_OUT(3, biases, 3)
 layout(constant_id = 4) const uint BITS = 4;
 layout(constant_id = 5) const uint MODE = QUANTIZATION_AFFINE;
 layout(constant_id = 6) const uint VECTOR = 0; // whether four neighbours are one load
+layout(constant_id = 7) const uint DENSE = 0;  // whether rows follow one another
+layout(constant_id = 8) const uint QUADS = 1;  // of a thread: quad j of the workgroup is that of thread j % its threads
 
 layout(push_constant) uniform Push { QuantizeParams p; };
 
 #define MOST_THREADS 256
 
-shared uint least[MOST_THREADS];   // order keys; then the group's scale
-shared uint largest[MOST_THREADS]; // order keys or magnitudes; then the group's bias
-shared uint codes[4 * MOST_THREADS];
+// Of each quad of the workgroup:
+shared uint least[MOST_THREADS * QUADS];   // order keys; for the first quad of a group, then its scale
+shared uint largest[MOST_THREADS * QUADS]; // order keys or magnitudes; then the group's bias
+shared uint codes[MOST_THREADS * QUADS];   // next to each other
 
 const uint TOP = (1u << BITS) - 1u;
 const uint SIGN = 0x80000000u;
+const uint LARGE = 0x4b000000u; // 2^23
 
 bool is_nan_bits(uint v) { return (v & ~SIGN) > BITS_INF; }
 
@@ -61,6 +65,25 @@ uvec2 affine_factors(uint lo, uint hi) {
     scale ^= low_edge ? 0u : SIGN;
     uint steps = nearest_integer(divide_bits(edge, scale));
     return (steps & ~SIGN) != 0u ? uvec2(divide_bits(edge, steps), edge) : uvec2(scale, 0u);
+}
+
+// Whether codes of a group may be found by the device's own operations, of which a reciprocal may be off by 2.5 units in
+// the last place if the scale is in this range. What they lose of small numbers makes no difference then: those have the
+// code of zero.
+bool scales_well(uint scale) { return (scale & ~SIGN) - 0x0f000000u < 0x60000000u; } // from 2^-97 to 2^95
+
+// 1/scale; exactly, if it is a power of two.
+float reciprocal(uint scale) {
+    bool power_of_two = MODE != QUANTIZATION_AFFINE && MODE != QUANTIZATION_NVFP4;
+    return power_of_two ? uintBitsToFloat(0x7f000000u - scale) : 1.0 / uintBitsToFloat(scale);
+}
+
+// An affine code by these operations. It is not sure to be right for infinities, nor near the middle between two codes.
+uint likely_affine_code(uint v, float by, uint bias, out bool sure) {
+    float q = uintBitsToFloat(minus(v, bias)) * by;
+    float code = roundEven(q);
+    sure = abs(q) < 512.0 && abs(q - code) < 0.5 - float(TOP + 1u) * 9.5367431640625e-7; // 2^-20
+    return uint(clamp(code, 0.0, float(TOP)));
 }
 
 uint affine_code(uint v, uint scale, uint bias) {
@@ -109,7 +132,7 @@ uint e2m1_by_distance(uint q) {
 // The nearest E2M1 code: ties go to the smaller magnitude, and there is no -0.
 uint e2m1_code(uint q) {
     uint magnitude = q & ~SIGN;
-    if (magnitude >= 0x4b000000u) { // 2^23
+    if (magnitude >= LARGE) {
         return e2m1_by_distance(q);
     }
     float m = uintBitsToFloat(magnitude);
@@ -118,29 +141,37 @@ uint e2m1_code(uint q) {
     return code == 0u ? 0u : code | ((q & SIGN) >> 28);
 }
 
+// The code of a quotient of x's element type.
+uint code_of(uint q) { return BITS == 4 ? e2m1_code(q) : float_to_e4m3(q); }
+
+// E2M1 codes change at numbers with zeros in the last 21 bits, or at what is rounded to more than those: half a unit in
+// the last place of x's element type.
+const uint CHANGE = x_DT == DT_FLOAT32 ? 0u : x_DT == DT_BFLOAT16 ? 1u << 15 : 1u << 12;
+
+// The code of a small float by the device's own operations. It is not sure to be right for NaNs and, where the scale is
+// no power of two, of large quotients and of those next to where the code changes.
+uint likely_element_code(uint v, float by, out bool sure) {
+    uint q = floatBitsToUint(uintBitsToFloat(v & ~SIGN) * by);
+    sure = MODE == QUANTIZATION_NVFP4 ? q < LARGE && ((q - CHANGE + 8u) & 0x1fffffu) > 16u : q <= BITS_INF;
+    return code_of(rounded(q | (v & SIGN)));
+}
+
 uint element_code(uint v, uint scale) {
     if (scale == BITS_INF) { // e8m0's 255: the group has no value
         return 0u;
     }
-    uint q = rounded(divide_bits(v, scale));
-    return BITS == 4 ? e2m1_code(q) : float_to_e4m3(q);
+    return code_of(rounded(divide_bits(v, scale)));
 }
 
-// Reduces least and largest over the threads of a group; the first of them gets the result.
-void reduce(uint lane, uint team) {
-    for (uint half_team = team >> 1; half_team > 0u; half_team >>= 1) {
-        barrier();
-        if ((lane & (team - 1u)) < half_team) {
-            least[lane] = min(least[lane], least[lane + half_team]);
-            largest[lane] = max(largest[lane], largest[lane + half_team]);
-        }
-    }
-}
+uint quad_of(uint j) { return gl_LocalInvocationIndex + j * gl_WorkGroupSize.x; }
 
 // Elements i to i + 3 as the bits of float32.
 uvec4 load4(uint i) {
-    uint row = i / p.x.cols;
-    uint at = row_start(p.x, row) + (i - row * p.x.cols) * p.x.col_stride;
+    uint at = p.x.offset + i;
+    if (DENSE == 0u) {
+        uint row = i / p.x.cols;
+        at = row_start(p.x, row) + (i - row * p.x.cols) * p.x.col_stride;
+    }
     uvec4 v;
     if (VECTOR != 0u) {
         v = x_quad_bits(at);
@@ -170,59 +201,94 @@ uvec2 extremes(uvec4 v) {
     return e;
 }
 
-// Stores the group's scale and bias, also in shared memory in place of its extremes.
-void choose_factors(uint lane, uint g) {
+// Stores the scale and bias of group g, also in shared memory in place of the extremes of its quads, of which this is
+// the first. Threads begin with different ones, so that they are in different banks of memory.
+void choose_factors(uint quad, uint quads, uint g) {
+    uint lo = 0xffffffffu, hi = 0u;
+    for (uint k = 0u; k < quads; k++) {
+        uint at = quad + ((g + k) & (quads - 1u));
+        lo = min(lo, least[at]);
+        hi = max(hi, largest[at]);
+    }
     if (MODE == QUANTIZATION_AFFINE) {
-        uvec2 f = affine_factors(of_key(least[lane]), of_key(largest[lane]));
-        least[lane] = f.x;
-        largest[lane] = f.y;
+        uvec2 f = affine_factors(of_key(lo), of_key(hi));
+        least[quad] = f.x;
+        largest[quad] = f.y;
         scales_set_bits(p.s_offset + g, scales_DT == DT_FLOAT32 ? f.x : float_to_bits(uintBitsToFloat(f.x), scales_DT));
         biases_set_bits(p.b_offset + g, biases_DT == DT_FLOAT32 ? f.y : float_to_bits(uintBitsToFloat(f.y), biases_DT));
     } else {
-        uint code = scale_code(largest[lane]);
-        least[lane] = scale_bits(code);
+        uint code = scale_code(hi);
+        least[quad] = scale_bits(code);
         scales_set_bits(p.s_offset + g, code);
     }
 }
 
 // The 32 bits from bit 32 * i on of this workgroup's stream of codes.
 uint packed_word(uint i) {
+    const uint width = 4u * BITS; // of a quad's codes
     uint word = 0u;
     uint bit = i * 32u;
-    for (uint c = bit / BITS; c * BITS < bit + 32u; c++) {
-        uint at = c * BITS;
+    for (uint c = bit / width; c * width < bit + 32u; c++) {
+        uint at = c * width;
         word |= at >= bit ? codes[c] << (at - bit) : codes[c] >> (bit - at);
     }
     return word;
 }
 
+// The codes of a quad, next to each other.
+uint packed_codes(uvec4 v, uint scale, uint bias) {
+    uvec4 code;
+    bvec4 sure;
+    float by = reciprocal(scale);
+    [[unroll]] for (uint k = 0u; k < 4u; k++) {
+        bool is_sure;
+        code[k] = MODE == QUANTIZATION_AFFINE ? likely_affine_code(v[k], by, bias, is_sure)
+                                              : likely_element_code(v[k], by, is_sure);
+        sure[k] = is_sure && scales_well(scale);
+    }
+    if (!all(sure)) {
+        [[dont_unroll]] for (uint k = 0u; k < 4u; k++) { // an index that varies would move vectors to memory
+            if (!sure.x) {
+                code.x = MODE == QUANTIZATION_AFFINE ? affine_code(v.x, scale, bias) : element_code(v.x, scale);
+            }
+            v = v.yzwx, code = code.yzwx, sure = sure.yzwx;
+        }
+    }
+    return code.x | (code.y << BITS) | (code.z << 2u * BITS) | (code.w << 3u * BITS);
+}
+
 void main() {
-    uint lane = gl_LocalInvocationIndex, team = 1u << (p.group_shift - 2u); // threads of a group
+    uint lane = gl_LocalInvocationIndex, quads_shift = p.group_shift - 2u; // log2 of the quads of a group
     uint block = workgroup_index();
     if (block >= p.blocks) {
         return;
     }
-    uint i = 4u * (block * gl_WorkGroupSize.x + lane);
-    bool inside = i < p.n;
-    uvec4 v = uvec4(0u);
-    if (inside) {
-        v = load4(i);
+    uint quads = gl_WorkGroupSize.x * QUADS, begin = 4u * block * quads;
+    uvec4 v[QUADS];
+    [[unroll]] for (uint j = 0u; j < QUADS; j++) {
+        uint i = begin + 4u * quad_of(j);
+        v[j] = i < p.n ? load4(i) : uvec4(0u);
     }
-    uvec2 e = extremes(v);
-    least[lane] = e.x;
-    largest[lane] = e.y;
-    reduce(lane, team);
-    if ((lane & (team - 1u)) == 0u && inside) {
-        choose_factors(lane, i >> p.group_shift);
+    [[unroll]] for (uint j = 0u; j < QUADS; j++) {
+        uvec2 e = extremes(v[j]);
+        least[quad_of(j)] = e.x;
+        largest[quad_of(j)] = e.y;
     }
     barrier();
-    uint first = lane & ~(team - 1u);
-    for (uint k = 0u; k < 4u; k++) {
-        codes[4u * lane + k] =
-            MODE == QUANTIZATION_AFFINE ? affine_code(v[k], least[first], largest[first]) : element_code(v[k], least[first]);
+    // Neighbouring threads, so that few subgroups take the time of divide_bits.
+    for (uint group = lane; group < quads >> quads_shift; group += gl_WorkGroupSize.x) {
+        uint group_begin = begin + (group << p.group_shift);
+        if (group_begin < p.n) {
+            choose_factors(group << quads_shift, 1u << quads_shift, group_begin >> p.group_shift);
+        }
     }
     barrier();
-    uint words = gl_WorkGroupSize.x / 8u * BITS;
+    [[unroll]] for (uint j = 0u; j < QUADS; j++) {
+        uint quad = quad_of(j), first = quad >> quads_shift << quads_shift;
+        codes[quad] = packed_codes(v[j], least[first], largest[first]);
+    }
+    barrier();
+    uint words = quads / 8u * BITS;
     for (uint word = lane; word < words; word += gl_WorkGroupSize.x) {
         uint to = block * words + word;
         if (to < p.n / 32u * BITS + p.n % 32u * BITS / 32u) {

@@ -1,6 +1,14 @@
+#include <algorithm>
+
 #include "ops/affine.hpp"
 
 namespace kpx {
+
+// Two where that leaves enough workgroups: a workgroup waits a few times, however many elements it has.
+static uint32_t quads_of_thread(const DeviceTraits &device, uint32_t elements, uint32_t threads) {
+    constexpr uint64_t kWorkgroups = 8; // for each compute unit
+    return elements >= kWorkgroups * std::max(1u, device.compute_units) * threads * 8 ? 2 : 1;
+}
 
 void lower_quantize(Lowering &lowering, const QuantizeCall &call) {
     const auto &op = call.op();
@@ -21,11 +29,13 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call) {
     }
     QuantizeParams p{};
     p.x = rows_of(lowering, x);
+    const bool dense = x.contiguous();
     const Array words = dense_output(lowering, w), s = dense_output(lowering, scales);
     const Array b = biases ? dense_output(lowering, biases) : s;
     const uint32_t threads = lowering.device().max_workgroup_invocations >= 256 ? 256 : 128; // whole groups
     p.n = uint32_t(x.size());
-    p.blocks = divide_up(p.n, 4 * threads);
+    const uint32_t quads = quads_of_thread(lowering.device(), p.n, threads);
+    p.blocks = divide_up(p.n, 4 * threads * quads);
     p.group_shift = group_shift(op.group_size);
     p.w_offset = uint32_t(words.offset);
     p.s_offset = uint32_t(s.offset);
@@ -36,7 +46,9 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call) {
                                      .biases_dtype = b.dtype,
                                      .bits = op.bits,
                                      .mode = op.mode,
-                                     .vector = row_quads(lowering.device(), p.x, {})},
+                                     .vector = row_quads(lowering.device(), p.x, {}),
+                                     .dense = dense,
+                                     .quads = quads},
                       {.x = {x, KPX_READ}, .w = {words, KPX_WRITE}, .scales = {s, KPX_WRITE}, .biases = {b, KPX_WRITE}},
                       p, grid_1d(lowering.device(), p.blocks));
     store_output(lowering, words, w);

@@ -190,11 +190,26 @@ func groupsOf(r source, dtype array.DType, group, k int, lead ...int) array.Arra
 				values[at+i] = float64(r.IntN(25)-12) / 4 // ties
 			}
 		}
+		if kind == 8 {
+			besideMiddles(r, scale, values[at:at+group])
+		}
 		if r.IntN(16) == 0 {
 			values[at+r.IntN(group)] = []float64{math.NaN(), math.Inf(1), math.Inf(-1)}[r.IntN(3)]
 		}
 	}
 	return dense(dtype, values, append(lead[:len(lead):len(lead)], k)...)
+}
+
+// besideMiddles makes a group of numbers that are a few units in the last place from the middle between two codes, if
+// codes are as far apart as for its steps: those of affine codes, or of E2M1 in one or two binades.
+func besideMiddles(r source, scale float64, group []float64) {
+	top := scale * (1 + r.Float64())
+	steps := float64([]int{3, 6, 7, 12, 15, 31, 63, 255}[r.IntN(8)])
+	for i := range group {
+		middle := top * (math.Floor(r.Float64()*steps) + 0.5) / steps
+		group[i] = middle * (1 + float64(r.IntN(9)-4)*0x1p-24)
+	}
+	group[0], group[1] = 0, top
 }
 
 func (f form) results() []string {
@@ -254,7 +269,7 @@ func quantizeSuite() suite {
 		large: func(dtype array.DType, kind string, size int) Case {
 			p := formOf(kind).params()
 			p.Kind = "codes" // every mode has them, and they are most of what is written
-			return Case{In: map[string]array.Array{"x": blank(dtype, size/1024, 1024)}, Params: p}
+			return Case{In: map[string]array.Array{"x": newSource(1).normal(dtype, 1, size/1024, 1024)}, Params: p}
 		},
 		valid: func() Case {
 			return Case{In: map[string]array.Array{"x": newSource(1).normal(array.Float32, 1, 2, 32)}, Params: Params{GroupSize: 32, Bits: 4, Kind: "codes"}}
