@@ -1,7 +1,6 @@
-// Quantizes x, whose rows are whole groups: words of codes, and a scale (and a
-// bias) per group, all dense. A thread handles QUADS times four neighbours, a
-// workgroup whole groups. Results have the same bits on every device: where the device's own
-// division of an element may give another code, divide.glsl does it.
+// Quantizes x, whose rows are whole groups: words of codes, and a scale (and a bias) per group, all dense. A thread
+// handles QUADS times four neighbours, a workgroup whole groups. Results have the same bits on every device: where the
+// device's own arithmetic may give another code, divide.glsl divides.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -67,9 +66,9 @@ uvec2 affine_factors(uint lo, uint hi) {
     return (steps & ~SIGN) != 0u ? uvec2(divide_bits(edge, steps), edge) : uvec2(scale, 0u);
 }
 
-// Whether codes of a group may be found by the device's own operations, of which a reciprocal may be off by 2.5 units in
-// the last place if the scale is in this range. What they lose of small numbers makes no difference then: those have the
-// code of zero.
+// Whether codes of a group may be found by the device's own operations: for a scale in this range, a reciprocal is off
+// by up to 2.5 units in the last place. They may lose quotients and differences that are subnormal numbers, but those
+// have the code of zero.
 bool scales_well(uint scale) { return (scale & ~SIGN) - 0x0f000000u < 0x60000000u; } // from 2^-97 to 2^95
 
 // 1/scale; exactly, if it is a power of two.
@@ -78,7 +77,8 @@ float reciprocal(uint scale) {
     return power_of_two ? uintBitsToFloat(0x7f000000u - scale) : 1.0 / uintBitsToFloat(scale);
 }
 
-// An affine code by these operations. It is not sure to be right for infinities, nor near the middle between two codes.
+// An affine code by these operations, of an element that is not NaN. It is not sure to be right for infinities, nor
+// near the middle between two codes.
 uint likely_affine_code(uint v, float by, uint bias, out bool sure) {
     float q = uintBitsToFloat(minus(v, bias)) * by;
     float code = roundEven(q);
@@ -148,11 +148,11 @@ uint code_of(uint q) { return BITS == 4 ? e2m1_code(q) : float_to_e4m3(q); }
 // the last place of x's element type.
 const uint CHANGE = x_DT == DT_FLOAT32 ? 0u : x_DT == DT_BFLOAT16 ? 1u << 15 : 1u << 12;
 
-// The code of a small float by the device's own operations. It is not sure to be right for NaNs and, where the scale is
-// no power of two, of large quotients and of those next to where the code changes.
+// The code of a small float by the device's own operations, if v is not NaN. If the scale is no power of two, it is not
+// sure to be right for large quotients, nor next to where the code changes.
 uint likely_element_code(uint v, float by, out bool sure) {
     uint q = floatBitsToUint(uintBitsToFloat(v & ~SIGN) * by);
-    sure = MODE == QUANTIZATION_NVFP4 ? q < LARGE && ((q - CHANGE + 8u) & 0x1fffffu) > 16u : q <= BITS_INF;
+    sure = MODE != QUANTIZATION_NVFP4 || q == 0u || (q < LARGE && ((q - CHANGE + 8u) & 0x1fffffu) > 16u);
     return code_of(rounded(q | (v & SIGN)));
 }
 
@@ -202,11 +202,11 @@ uvec2 extremes(uvec4 v) {
 }
 
 // Stores the scale and bias of group g, also in shared memory in place of the extremes of its quads, of which this is
-// the first. Threads begin with different ones, so that they are in different banks of memory.
+// the first. Threads begin with different ones, which are in different banks if there are 32 of them.
 void choose_factors(uint quad, uint quads, uint g) {
     uint lo = 0xffffffffu, hi = 0u;
     for (uint k = 0u; k < quads; k++) {
-        uint at = quad + ((g + k) & (quads - 1u));
+        uint at = quad + (((quad >> 5) + k) & (quads - 1u));
         lo = min(lo, least[at]);
         hi = max(hi, largest[at]);
     }
@@ -244,7 +244,7 @@ uint packed_codes(uvec4 v, uint scale, uint bias) {
         bool is_sure;
         code[k] = MODE == QUANTIZATION_AFFINE ? likely_affine_code(v[k], by, bias, is_sure)
                                               : likely_element_code(v[k], by, is_sure);
-        sure[k] = is_sure && scales_well(scale);
+        sure[k] = is_sure && scales_well(scale) && !is_nan_bits(v[k]); // floats need not tell NaN
     }
     if (!all(sure)) {
         [[dont_unroll]] for (uint k = 0u; k < 4u; k++) { // an index that varies would move vectors to memory

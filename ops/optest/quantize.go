@@ -200,14 +200,20 @@ func groupsOf(r source, dtype array.DType, group, k int, lead ...int) array.Arra
 	return dense(dtype, values, append(lead[:len(lead):len(lead)], k)...)
 }
 
-// besideMiddles makes a group of numbers that are a few units in the last place from the middle between two codes, if
-// codes are as far apart as for its steps: those of affine codes, or of E2M1 in one or two binades.
+// besideMiddles makes a group of numbers that are a few units in the last place from where codes change: from the middle
+// between two affine codes, if those are as far apart as for its steps, or from those of E2M1 with a scale that E4M3 has.
 func besideMiddles(r source, scale float64, group []float64) {
-	top := scale * (1 + r.Float64())
-	steps := float64([]int{3, 6, 7, 12, 15, 31, 63, 255}[r.IntN(8)])
+	sign := float64(1 - 2*r.IntN(2))
+	top := scale * (1 + r.Float64()) * sign
+	steps := float64([]int{3, 7, 15, 31, 63, 255}[r.IntN(6)])
+	middle := func() float64 { return top * (math.Floor(r.Float64()*steps) + 0.5) / steps }
+	if r.IntN(2) == 0 {
+		unit := scale * float64(8+r.IntN(8)) / 8
+		top = 6 * unit * sign
+		middle = func() float64 { return unit * []float64{0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5}[r.IntN(7)] }
+	}
 	for i := range group {
-		middle := top * (math.Floor(r.Float64()*steps) + 0.5) / steps
-		group[i] = middle * (1 + float64(r.IntN(9)-4)*0x1p-24)
+		group[i] = middle() * (1 + float64(r.IntN(9)-4)*0x1p-24)
 	}
 	group[0], group[1] = 0, top
 }
