@@ -239,7 +239,9 @@ func quantizeCases() []Case {
 	}
 	for label, x := range map[string]array.Array{
 		"vector": newSource(1).normal(array.Float32, 1, 128), "empty": newSource(1).normal(array.Float32, 1, 0, 128),
-		"none": newSource(1).normal(array.Float32, 1, 3, 0), "large": newSource(1).normal(array.BFloat16, 1, 300, 1024),
+		"none": newSource(1).normal(array.Float32, 1, 3, 0),
+		// Enough for two quads of a thread on a GPU of 132 compute units.
+		"large": newSource(1).normal(array.BFloat16, 1, 2200, 1024),
 		"batch": newSource(1).normal(array.Float16, 1, 2, 1, 3, 2, 128),
 	} {
 		p := form{5, 64, ops.ModeAffine}.params()
