@@ -1,7 +1,8 @@
 // Finds out whether the elements of matrices are where fragments.glsl puts them, and whether products of codes of 4
 // bits with digits of x (fragment_digits.glsl) are summed exactly: codes are subnormal numbers, c * 2^-24 or 16 times
 // that, and digits, at most 2048, are multiplied by 8 or by 0.5, so they are as large as any of projection_fragments.
-// Each workgroup is a subgroup, and counts the sums of 128 products that differ from those of integers. No op runs it.
+// Each workgroup is a subgroup, and counts the sums of 128 products that differ from those of integers, and codes times
+// scales (fragment_codes.glsl) that are not exact. No op runs it.
 //
 // variants: narrow_subgroup_khr
 // requires: float16
@@ -10,6 +11,8 @@
 #extension GL_EXT_control_flow_attributes : require
 
 #include "fragments.glsl"
+#include "fragment_codes.glsl"
+#include "minifloat.glsl"
 #include "types.h"
 
 layout(local_size_x_id = 0) in; // 32
@@ -36,7 +39,43 @@ uint two_digits(uint k, uint column, float by) {
     return packFloat2x16(f16vec2(vec2(float(digit(k, column)), float(digit(k + 1, column))) * by));
 }
 
+// By workgroup, powers from that of the smallest scale whose products float16 holds.
+float power(int least, uint range) { return ldexp(1.0, least + int(gl_WorkGroupID.x % range)); }
+
+bool same(float a, float b) { return a == b || (isnan(a) && isnan(b)); }
+
+// Counts a pair of weights that is not first and second times s.
+void check_pair(uint pair, float first, float second, float s) {
+    vec2 v = unpackHalf2x16(pair);
+    if (!same(v.x, first * s) || !same(v.y, second * s)) {
+        atomicAdd(failures[0], 1);
+    }
+}
+
+void check_codes() {
+    uint v = (gl_WorkGroupID.x * 32 + gl_SubgroupInvocationID) * 0x9e3779b9u, u = v ^ 0x7f0080ffu;
+    float bits_of_8 = float(128 + v % 128), bits_of_4 = float(8 + v % 8);
+    float s = bits_of_8 * power(-24, 28);
+    uvec4 w = weights_of_integers(v, f16vec2(s));
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        check_pair(w[i], float((v >> (4 * i)) & 15u) - 8.0, float((v >> (4 * i + 16)) & 15u) - 8.0, s);
+    }
+    s = bits_of_4 * power(-9, 21);
+    w = weights_of_e2m1(v, f16vec2(s));
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        check_pair(w[i], e2m1_to_float(v >> (4 * i)), e2m1_to_float(v >> (4 * i + 16)), s / 16384.0);
+    }
+    s = power(-7, 22);
+    w = weights_of_e4m3(uvec2(v, u), f16vec2(s));
+    [[unroll]] for (uint i = 0; i < 4; i++) {
+        uint word = i < 2 ? v : u;
+        check_pair(w[i], e4m3_to_float((word >> (8 * (i & 1u))) & 255u),
+                   e4m3_to_float((word >> (8 * (i & 1u) + 16)) & 255u), s / 256.0);
+    }
+}
+
 void main() {
+    check_codes();
     uint g = gl_SubgroupInvocationID / 4, t = gl_SubgroupInvocationID % 4;
     SUMS sums = SUMS(0.0);
     for (uint from = 0; from < 128; from += 16) {

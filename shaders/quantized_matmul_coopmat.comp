@@ -30,6 +30,7 @@ layout(constant_id = 1) const uint x_DT = DT_FLOAT32;
 TENSOR_OUT(4, y, 5)
 QUAD_BITS_OUT(4, y)
 layout(set = 0, binding = 0) readonly buffer XParts { uvec4 x_parts[]; };
+layout(set = 0, binding = 0) readonly buffer XWords { uint x_words[]; };
 layout(set = 0, binding = 5) readonly buffer Scaled16 { int16_t scaled_16[]; };
 layout(set = 0, binding = 5) readonly buffer Scaled32 { int scaled_32[]; };
 layout(set = 0, binding = 6) readonly buffer WMore { uvec4 w_more[]; };
@@ -48,6 +49,8 @@ uvec4 a_run(uint part, uint m, uint run) {
 #define MATRIX_SPEC 7
 #define BLOCK_SPEC 10
 #include "matrix_tiles.glsl"
+const uint FRAGMENTS = 0;
+#include "fragment_runs.glsl"
 #include "quantized_result.glsl"
 
 uvec2 next_b[B_TURNS];

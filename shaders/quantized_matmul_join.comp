@@ -18,12 +18,13 @@ layout(local_size_x_id = 0) in;
 layout(constant_id = 1) const uint x_DT = DT_FLOAT32;
 TENSOR_OUT(4, y, 5)
 QUAD_BITS_OUT(4, y)
-layout(set = 0, binding = 0) readonly buffer XParts { uvec4 x_parts[]; };
+layout(set = 0, binding = 0) readonly buffer XWords { uint x_words[]; };
 layout(set = 0, binding = 5) readonly buffer XExponents { int x_exponents[]; };
 layout(set = 0, binding = 6) readonly buffer WExponents { int w_exponents[]; };
 layout(set = 0, binding = 7) readonly buffer Sums { vec4 sums[]; };
 layout(constant_id = 6) const uint SPLITS = 2;
 layout(constant_id = 7) const uint RESIDUAL = 0; // whether there is one, of y's dtype
+layout(constant_id = 8) const uint FRAGMENTS = 0; // whether the order of x's parts is that of quantized_matmul_fragments
 #define residual_DT y_DT
 QUADS_IN(8, residual)
 
@@ -33,6 +34,7 @@ layout(push_constant) uniform Push { QuantizedMatMulMatrixParams q; };
 vec4 added; // of the residual: loaded before anything is stored, which may be in its place
 #define FINISHED(v) (RESIDUAL == 0 ? (v) : (v) + added)
 
+#include "fragment_runs.glsl"
 #include "quantized_result.glsl"
 
 void main() {

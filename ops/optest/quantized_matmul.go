@@ -3,6 +3,7 @@ package optest
 import (
 	"fmt"
 	"math"
+	"testing"
 
 	"pgregory.net/rapid"
 
@@ -138,6 +139,66 @@ func promptProducts() []Case {
 	return append(cases,
 		quantizedProduct(f, r, array.Float32, array.BFloat16, true, 1024, 200, 2, 3, 40),
 		quantizedProduct(f, r, array.Float32, array.BFloat16, true, 3072, 96, 33))
+}
+
+// RunFragmentProducts tests quantized products of more than 64 rows with codes that quantized_matmul_fragments takes, on
+// dev, which stays open: at the edges of tiles, by one workgroup and by several for a tile, and with rows of either
+// operand that float16 cannot hold.
+func RunFragmentProducts(t *testing.T, dev *kompute.Device) {
+	r := &runner{suite: quantizedMatMulSuite(), dev: dev, cpu: dev}
+	r.cases = fragmentProducts
+	r.table(t)
+}
+
+func fragmentProducts() []Case {
+	var cases []Case
+	special := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
+	for i, f := range []form{{4, 32, ops.ModeAffine}, {4, 64, ops.ModeAffine}, {4, 128, ops.ModeAffine},
+		{4, 32, ops.ModeMXFP4}, {4, 16, ops.ModeNVFP4}, {8, 32, ops.ModeMXFP8}} {
+		r := newSource(uint64(i + 40))
+		for j, dtype := range floatTypes {
+			add := func(label string, k, n, m int, change func(c Case) Case) {
+				c := change(quantizedProduct(f, r, dtype, array.BFloat16, true, k, n, m))
+				c.Name = name(dtype, fmt.Sprintf("%v/%s", f, label), []int{m})
+				cases = append(cases, c)
+			}
+			same := func(c Case) Case { return c }
+			columns := 3*128 + f.group%128 // not whole steps, if groups are smaller
+			add("edges", columns, 131+4*j, 70+i, same)
+			add("several for a tile", 1024, 68+64*j, 150-64*(i%2), same)
+			add("rows of x", columns, 130, 77, func(c Case) Case {
+				return changeRows(c, "x", func(row int, x []float64) {
+					if row%3 == 0 {
+						x[row*7%len(x)] = special[row/3%3]
+					} else if dtype != array.Float16 {
+						scale(x, math.Pow(10, float64(row%60)-30))
+					}
+				})
+			})
+			add("rows of w", 1024, 130, 77, func(c Case) Case { return changeRows(c, "scales", specialScales(f)) })
+		}
+	}
+	return cases
+}
+
+// specialScales makes scales of some rows too far apart for float16, and others NaN or, as E8M0, infinite.
+func specialScales(f form) func(row int, scales []float64) {
+	return func(row int, scales []float64) {
+		switch {
+		case row%5 == 1 && f.affine():
+			scales[row%len(scales)] *= 1e-12
+		case row%5 == 1 && f.group == 16: // E4M3
+			scales[row%len(scales)] = 1
+		case row%5 == 1:
+			scales[row%len(scales)] = 30
+		case row%5 == 3 && f.affine():
+			scales[row%len(scales)] = math.NaN()
+		case row%5 == 3:
+			scales[row%len(scales)] = 127 // NaN as E4M3, 1 as E8M0
+		case row%5 == 4 && !f.affine() && f.group != 16:
+			scales[row%len(scales)] = 255
+		}
+	}
 }
 
 func scale(x []float64, by float64) {

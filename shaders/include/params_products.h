@@ -37,6 +37,7 @@ struct MadeRowsParams {
 struct QuantizedMatMulSplitParams {
     MadeRowsParams rows;
     QuantizedMatMulScalesParams weights;
+    uint x_runs; // of 8 elements, in a row of x with what is added
 };
 // What is made of x first.
 #define ROWS_PLAIN 0
@@ -46,8 +47,9 @@ struct QuantizedMatMulSplitParams {
 struct QuantizedMatMulMatrixParams {
     QuantizedMatMulParams product;
     uint x_runs;     // of 8 elements, in a row of x with what quantized_matmul_split added
-    uint split_runs; // of them that a workgroup takes
+    uint split_runs; // of them that a workgroup takes; quantized_matmul_fragments: chunks
     uint residual_offset;
+    uint more; // columns added to those of x
 };
 // quantized_matmul_limbs, which prepares x for quantized_matmul_bytes_coopmat.
 struct QuantizedMatMulLimbsParams {

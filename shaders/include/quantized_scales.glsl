@@ -1,5 +1,5 @@
-// Prepares w's scales and biases for quantized_matmul_coopmat; each subgroup
-// handles one row of w. The row is scaled by a power of two, so that its elements
+// Prepares w's scales and biases for quantized_matmul_coopmat and quantized_matmul_fragments;
+// each subgroup handles one row of w. The row is scaled by a power of two, so that its elements
 // are below 2^15 and float16 holds them: if W_PARTS is 1, it represents the
 // products of scales and codes exactly. A row that float16 cannot represent that
 // well is flagged NOT_FINITE.
@@ -22,8 +22,16 @@
 #define SMALL_FLOATS (scales_DT == DT_UINT8)
 // A bound of the magnitudes of codes minus their middle, and their smallest step. E2M1 codes are doubled, and their
 // scales halved.
-#define CODE_BOUND (!SMALL_FLOATS ? float(1u << (BITS - 1)) : BITS == 4 ? 16.0 : 512.0)
-#define CODE_STEP (!SMALL_FLOATS || BITS == 4 ? 1.0 : 0.001953125)
+#define TILES_BOUND (!SMALL_FLOATS ? float(1u << (BITS - 1)) : BITS == 4 ? 16.0 : 512.0)
+#define TILES_STEP (!SMALL_FLOATS || BITS == 4 ? 1.0 : 0.001953125)
+// The same for quantized_matmul_fragments (fragment_codes.glsl): 24 scales are subtracted from 16 + code scales, and
+// small floats are 2^-14 (E2M1) or 2^-8 times their value.
+#define FRAGMENT_EXPONENT (!SMALL_FLOATS ? 0 : BITS == 4 ? 14 : 8)
+#define FRAGMENT_BOUND (!SMALL_FLOATS ? 24.0 : 2.0)
+#define FRAGMENT_STEP (!SMALL_FLOATS ? 1.0 : BITS == 4 ? 3.0517578125e-5 : 7.62939453125e-6)
+
+#define CODE_BOUND (FRAGMENTS != 0 ? FRAGMENT_BOUND : TILES_BOUND)
+#define CODE_STEP (FRAGMENTS != 0 ? FRAGMENT_STEP : TILES_STEP)
 
 float scale_of(uint n, uint g) {
     uint at = p.weights.s_offset + n * p.weights.s_strides[0] + g * p.weights.s_strides[1];
@@ -32,7 +40,7 @@ float scale_of(uint n, uint g) {
     }
     uint code = scales_bits(at);
     bool lost = p.weights.group_shift != 4u && code < 4u; // such a small scale may be lost in float32
-    return lost ? make_nan() : small_scale(code, p.weights.group_shift) * (BITS == 4 ? 0.5 : 1.0);
+    return lost ? make_nan() : small_scale(code, p.weights.group_shift) * (FRAGMENTS == 0 && BITS == 4 ? 0.5 : 1.0);
 }
 
 float bias_of(uint n, uint g, float scale) {
@@ -62,6 +70,16 @@ void store_bias(uint n, uint g, float v) {
     }
 }
 
+// quantized_matmul_fragments reads a scale twice in a word, or those of two groups of 16 columns.
+void store_scale(uint n, uint g, float16_t scale) {
+    if (FRAGMENTS == 0 || p.weights.group_shift == 4) {
+        scaled_16[n * p.weights.groups + g] = scale;
+        return;
+    }
+    scaled_16[(n * p.weights.groups + g) * 2] = scale;
+    scaled_16[(n * p.weights.groups + g) * 2 + 1] = scale;
+}
+
 // Called by whole subgroups.
 void prepare_weights(uint n) {
     if (n >= p.weights.n) {
@@ -87,8 +105,9 @@ void prepare_weights(uint n) {
         float scale = scale_of(n, g);
         float scaled = finite ? scale_by(scale, e) : 0.0;
         if (W_PARTS == 1) {
-            exact = exact && (float(float16_t(scaled * CODE_STEP)) == scaled * CODE_STEP) && (scaled != 0.0 || scale == 0.0);
-            scaled_16[n * p.weights.groups + g] = float16_t(scaled);
+            bool held = float(float16_t(scaled * CODE_STEP)) == scaled * CODE_STEP;
+            exact = exact && held && (scaled != 0.0 || scale == 0.0);
+            store_scale(n, g, float16_t(scaled));
         } else {
             exact = exact && (abs(scaled) >= 0.000244140625 || scale == 0.0);
             scaled_32[n * p.weights.groups + g] = scaled;
@@ -105,7 +124,7 @@ void prepare_weights(uint n) {
         }
     }
     if (subgroupElect()) {
-        w_exponents[n] = finite && exact ? -e : NOT_FINITE;
+        w_exponents[n] = finite && exact ? (FRAGMENTS == 0 ? 0 : FRAGMENT_EXPONENT) - e : NOT_FINITE;
     }
 }
 
