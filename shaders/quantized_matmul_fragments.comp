@@ -9,8 +9,8 @@
 // those of one row. The rows of a pair of matrices of w are interleaved by twos, so that a lane has four neighbouring
 // results.
 //
-// The loop over steps is not unrolled: in straight code, NVIDIA's driver moves loads of x to where they are needed. Nor
-// may functions that the results go through return early, or be in a loop: it keeps all sums in memory then.
+// The loop over steps is not unrolled: in straight code, NVIDIA's driver moves loads of x to where they are needed. And
+// it keeps all sums in memory if tiles of them are stored in a loop, or if the code that stores one has early returns.
 //
 // variants: narrow_subgroup_khr
 // requires: float16 subgroup32
@@ -83,9 +83,9 @@ uint weights_at(uint half_, uint pair, uint step_) {
 }
 
 uint m0, n0;                // the subgroup's first rows
-uint first_n;               // the first one of w that no other subgroup stores
+uint first_n;               // of w, where blocks before this one end
 uint x_at[ROW_TILES];       // this lane's first quads of x
-uint w_at;                  // and of the first tile of w that it decodes, in pairs of words
+uint w_at;                  // and words of the first tile of w that it decodes
 uint scale_at, more_at;
 uint plane;                 // quads of a part of x
 uvec4 held_x[PARTS * ROW_TILES];  // under way
@@ -213,12 +213,13 @@ void load_residual(uint m, uint n) {
     }
 }
 
-// Stores four neighbouring results unless they are flagged.
+// Stores four neighbouring results. A residual may be in their place, so with one, flagged results are left to
+// store_flagged.
 void store_quad(uint m, uint n, vec4 v) {
     if (exists(m, n)) {
         if (SPLITS > 1) {
             sums[((gl_WorkGroupID.z * p.x.rows + m) * p.n + n) / 4] = v; // p.n is a multiple of 4
-        } else if (!is_flagged(m, n)) {
+        } else if (RESIDUAL == 0 || !is_flagged(m, n)) {
             load_residual(m, n);
             store_results(m, n, v);
         }
@@ -253,6 +254,7 @@ void store_tiles() {
     }
 }
 
+// After store_tiles: each lane has the quads that it had there. Blocks that overlap store the same results.
 void store_flagged() {
     bool flagged = false;
     for (uint i = gl_SubgroupInvocationID; i < BLOCK_M; i += 32) {
@@ -268,7 +270,9 @@ void store_flagged() {
             if (exists(m, n) && is_flagged(m, n)) {
                 load_residual(m, n);
                 [[dont_unroll]] for (uint c = 0; c < 4; c++) {
-                    store_plain(m, n + c);
+                    if (RESIDUAL != 0 || a_flagged(m) || b_flagged(n + c)) {
+                        store_plain(m, n + c);
+                    }
                 }
             }
         }

@@ -1,5 +1,6 @@
-// Adds up the results of quantized_matmul_coopmat's workgroups for several
-// ranges of columns, four neighbouring results per thread, perhaps to a residual.
+// Adds up the results of workgroups of quantized_matmul_coopmat or
+// quantized_matmul_fragments for several ranges of columns, four neighbouring
+// results per thread, perhaps to a residual.
 //
 // variants: narrow
 #version 450

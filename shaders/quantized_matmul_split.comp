@@ -8,8 +8,8 @@
 // in the place of its parts, in x's type.
 //
 // Elements of x are in runs of 8, in the order 0 4 1 5 2 6 3 7, the order in
-// which pairs of codes are unpacked; for quantized_matmul_fragments, those of E4M3
-// codes in the order 0 2 1 3 4 6 5 7.
+// which pairs of codes are unpacked; for quantized_matmul_fragments, those that are
+// multiplied by E4M3 codes in the order 0 2 1 3 4 6 5 7.
 //
 // variants: narrow
 // requires: float16 subgroup
@@ -134,7 +134,7 @@ void store_more(uint row, uint g, uint groups, float v) {
     }
 }
 
-// Zeros after the sums, up to a whole run.
+// Zeros after the sums, up to the last added column.
 void pad_more(uint row, uint groups) {
     uint copies = SUMS == 0 ? 0u : BIAS_COPIES(PARTS, W_PARTS);
     for (uint i = copies * groups + gl_LocalInvocationIndex; i < p.weights.more; i += gl_WorkGroupSize.x) {

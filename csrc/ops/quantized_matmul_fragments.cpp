@@ -7,7 +7,7 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kChunkColumns = 128; // columns: CHUNK_RUNS of fragment_runs.glsl
+constexpr int64_t kChunkColumns = 128; // 8 * CHUNK_RUNS of fragment_runs.glsl
 constexpr int64_t kMoreColumns = 64;   // added to those of x are multiples of that
 constexpr uint32_t kPairs = 4;         // of tiles of 8 rows of w, of a subgroup
 constexpr int64_t kBlockN = kPairs * 16;
@@ -86,7 +86,7 @@ bool beats_bytes(const QuantizedProduct &x) {
 bool prefers_fragment_matrices(const Lowering &lowering, const QuantizedProduct &x) {
     const bool affine = x.op.mode == QUANTIZATION_AFFINE;
     const DeviceTraits &device = lowering.device();
-    if (!device.fragments || device.max_shared_bytes < kWeightBytes || x.p.x.cols % 32 != 0 || x.p.n < kBlockN ||
+    if (!device.fragment_codes || device.max_shared_bytes < kWeightBytes || x.p.x.cols % 32 != 0 || x.p.n < kBlockN ||
         (affine ? x.op.bits != 4 || x.scales.dtype != DT_BFLOAT16 : x.op.bits != 4 && x.op.bits != 8)) {
         return false;
     }

@@ -43,7 +43,9 @@ std::shared_ptr<Device> Device::open(uint32_t index, const kpx_device_options &o
     device->traits_.overlaps = device->overlaps_;
     const Variants none;
     try {
-        device->traits_.fragments = passes_fragment_check(*device);
+        const FragmentCheck passed = check_fragments(*device);
+        device->traits_.fragments = passed.matrices;
+        device->traits_.fragment_codes = passed.codes;
     } catch (const Error &e) {
         if (e.code != KPX_OUT_OF_MEMORY || options.batch_variant != 0) {
             throw;

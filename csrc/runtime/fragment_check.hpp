@@ -5,9 +5,14 @@ namespace kpx {
 
 class Device;
 
-// Whether the device has the shapes of fragments.glsl, with elements in the places that it expects, and sums them
-// exactly: runs a kernel that compares products with those of integers. Also false if that kernel cannot be run. Throws
-// the driver's other errors.
-bool passes_fragment_check(Device &device);
+struct FragmentCheck {
+    bool matrices = false; // the device has the shapes of fragments.glsl, with elements in the places that it expects,
+                           // and sums them exactly
+    bool codes = false;    // and multiplies codes by scales exactly (fragment_codes.glsl)
+};
+
+// Runs a kernel that compares products with those of integers. All is false if it cannot be run. Throws the driver's
+// other errors.
+FragmentCheck check_fragments(Device &device);
 
 } // namespace kpx

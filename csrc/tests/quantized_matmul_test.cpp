@@ -95,7 +95,7 @@ TEST(devices_without_room_for_fragment_matrices_take_tiles) {
     const Product product{.mode = QUANTIZATION_MXFP4, .group_size = 32};
     RecordedLowering little, none;
     little.traits.max_shared_bytes = 32767;
-    none.traits.fragments = false;
+    none.traits.fragment_codes = false;
     CHECK(dispatches(product, std::move(little)).at(1).kernel == kTiles);
     CHECK(dispatches(product, std::move(none)).at(1).kernel == kTiles);
 }

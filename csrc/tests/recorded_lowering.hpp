@@ -31,6 +31,7 @@ class RecordedLowering : public kpx::Lowering {
                              .dot8 = true,
                              .byte_matrices_of_8 = true,
                              .fragments = true,
+                             .fragment_codes = true,
                              .batch_variant = false,
                              .overlaps = false,
                              .is_cpu = false,

@@ -17,7 +17,8 @@ struct QuantizedMatMulParams {
     uint rows_per_group; // quantized_matmul_vec: rows of w that a workgroup takes
 };
 
-// quantized_matmul_split, which prepares scales and biases, and x, for quantized_matmul_coopmat.
+// quantized_matmul_split, which prepares scales and biases, and x, for quantized_matmul_coopmat and
+// quantized_matmul_fragments.
 struct QuantizedMatMulScalesParams {
     uint n;
     uint groups; // of a row

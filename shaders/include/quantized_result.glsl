@@ -1,7 +1,7 @@
-// The results of quantized_matmul_coopmat, in the form that matrix_results.glsl requires.
+// The results of quantized_matmul_coopmat and quantized_matmul_fragments, in the form that matrix_results.glsl requires.
 //
 // Before the include: the push constants q and p; what affine.glsl needs; x_DT; TENSOR_OUT and QUAD_BITS_OUT of
-// y; and the buffers that quantized_matmul_split has written, x_words, x_exponents and
+// y; the buffers that quantized_matmul_split has written, x_words, x_exponents and
 // w_exponents; and fragment_runs.glsl.
 #ifndef QUANTIZED_RESULT_GLSL
 #define QUANTIZED_RESULT_GLSL

@@ -8,7 +8,7 @@
 // columns that quantized_matmul_split adds to x, in units of 2^-group_shift.
 //
 // Before the include: the tensors scales and biases; the buffers scaled_16, scaled_32, w_more and w_exponents; BITS,
-// PARTS (of x) and W_PARTS; and p.weights, the QuantizedMatMulScalesParams.
+// PARTS (of x), W_PARTS and FRAGMENTS; and p.weights, the QuantizedMatMulScalesParams.
 #ifndef QUANTIZED_SCALES_GLSL
 #define QUANTIZED_SCALES_GLSL
 
@@ -24,10 +24,10 @@
 // scales halved.
 #define TILES_BOUND (!SMALL_FLOATS ? float(1u << (BITS - 1)) : BITS == 4 ? 16.0 : 512.0)
 #define TILES_STEP (!SMALL_FLOATS || BITS == 4 ? 1.0 : 0.001953125)
-// The same for quantized_matmul_fragments (fragment_codes.glsl): 24 scales are subtracted from 16 + code scales, and
-// small floats are 2^-14 (E2M1) or 2^-8 times their value.
+// For quantized_matmul_fragments (fragment_codes.glsl), which computes (16 + code) s - 24 s, and makes 2^-14 (E2M1) or
+// 2^-8 (E4M3) times a small float. An E2M1 times s is below s then.
 #define FRAGMENT_EXPONENT (!SMALL_FLOATS ? 0 : BITS == 4 ? 14 : 8)
-#define FRAGMENT_BOUND (!SMALL_FLOATS ? 24.0 : 2.0)
+#define FRAGMENT_BOUND (!SMALL_FLOATS ? 24.0 : BITS == 4 ? 1.0 : 2.0)
 #define FRAGMENT_STEP (!SMALL_FLOATS ? 1.0 : BITS == 4 ? 3.0517578125e-5 : 7.62939453125e-6)
 
 #define CODE_BOUND (FRAGMENTS != 0 ? FRAGMENT_BOUND : TILES_BOUND)
