@@ -3,6 +3,7 @@ package ops_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -71,12 +72,17 @@ func fusedFragmentProducts[T kompute.Float](t *testing.T, dev *kompute.Device, s
 	require.NoError(t, err)
 	l.gains = []*kompute.Tensor[T]{l.floats(size.k)}
 	m := l.matrix(n, size.k)
-	scales, biases := rounded(l, m.scales), rounded(l, m.biases)
+	scales, biases := rounded(l, m.scales, true), rounded(l, m.biases, false)
 	first, width := 0, 2*size.k
 	if size.odd {
 		first, width = 1, 2*size.k+3
 	}
-	both, residual := l.floats(size.rows, width), l.floats(size.rows, n)
+	values, err := l.floats(size.rows, width).Read(t.Context())
+	require.NoError(t, err)
+	if x, is := any(values).([]float32); is {
+		withInfinities(x[:10*width], width)
+	}
+	both, residual := keep(l, kompute.New[T])(values, size.rows, width), l.floats(size.rows, n)
 	x, y := both.Slice(1, first, first+size.k), both.Slice(1, width-size.k, width)
 	l.open = append(l.open, x, y)
 	dtype := array.DTypeOf[T]()
@@ -100,13 +106,17 @@ func fusedFragmentProducts[T kompute.Float](t *testing.T, dev *kompute.Device, s
 	l.close()
 }
 
-// rounded returns a tensor as bfloat16, the type of scales whose products with codes float16 holds.
-func rounded[T kompute.Float](l *layer[T], from *kompute.Tensor[float32]) *kompute.Tensor[array.BF16] {
+// rounded returns a tensor as bfloat16, the type of scales whose products with codes float16 holds; special: with a NaN in
+// a row.
+func rounded[T kompute.Float](l *layer[T], from *kompute.Tensor[float32], special bool) *kompute.Tensor[array.BF16] {
 	values, err := from.Read(context.Background())
 	require.NoError(l.t, err)
 	out := make([]array.BF16, len(values))
 	for i, v := range values {
 		out[i] = array.BF16FromFloat32(v)
+	}
+	if special {
+		out[len(out)/2] = array.BF16FromFloat32(float32(math.NaN()))
 	}
 	return keep(l, kompute.New[array.BF16])(out, from.Shape()...)
 }

@@ -1,8 +1,8 @@
 // Finds out whether the elements of matrices are where fragments.glsl puts them, and whether products of codes of 4
 // bits with digits of x (fragment_digits.glsl) are summed exactly: codes are subnormal numbers, c * 2^-24 or 16 times
 // that, and digits, at most 2048, are multiplied by 8 or by 0.5, so they are as large as any of projection_fragments.
-// Each workgroup is a subgroup, and counts the sums of 128 products that differ from those of integers, and apart from
-// them codes times scales (fragment_codes.glsl) that are not exact. No op runs it.
+// Each workgroup is a subgroup, and counts the sums of 128 products that differ from those of integers, and in a
+// second counter codes times scales (fragment_codes.glsl) that are not exact. No op runs it.
 //
 // variants: narrow_subgroup_khr
 // requires: float16

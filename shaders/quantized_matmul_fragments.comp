@@ -254,7 +254,8 @@ void store_tiles() {
     }
 }
 
-// After store_tiles: each lane has the quads that it had there. Blocks that overlap store the same results.
+// After store_tiles: each lane has the quads that it had there, and with a residual stores all four of them. Blocks that
+// overlap store the same results.
 void store_flagged() {
     bool flagged = false;
     for (uint i = gl_SubgroupInvocationID; i < BLOCK_M; i += 32) {

@@ -63,7 +63,7 @@ struct DeviceTraits {
     bool dot8;               // dot products of four bytes are fast
     bool byte_matrices_of_8; // matrices of bytes may also be 16 by 32 by 8 (projection_coopmat.comp)
     bool fragments;          // lanes may make matrices in registers (fragment_check.hpp)
-    bool fragment_codes;     // also of codes times scales, which are exact
+    bool fragment_codes;     // and codes times scales are exact there (fragment_codes.glsl)
     bool batch_variant;      // and the device was opened for products that differ by rows (kpx.h)
     bool overlaps;           // the device was opened for dispatches that overlap, and passed the check for that
     bool is_cpu;

@@ -9,25 +9,26 @@ namespace {
 
 constexpr int64_t kChunkColumns = 128; // 8 * CHUNK_RUNS of fragment_runs.glsl
 constexpr int64_t kMoreColumns = 64;   // added to those of x are multiples of that
-constexpr uint32_t kPairs = 4;         // of tiles of 8 rows of w, of a subgroup
+constexpr uint32_t kPairs = 4;         // pairs of tiles of 8 rows of w that a subgroup has
 constexpr int64_t kBlockN = kPairs * 16;
-constexpr uint32_t kWeightBytes = 2 * 2 * kBlockN * 64 * 2; // of two waves_n: twice 64 columns of float16
+// Shared memory of the largest shape, with waves_n = 2: two halves of a chunk, 64 columns of 128 rows as float16.
+constexpr uint32_t kWeightBytes = 2 * 64 * (2 * kBlockN) * 2;
 
 // How quantized_matmul_fragments computes a product.
-struct FragmentsPlan : SplitPlan {
+struct FragmentsPlan : PartsPlan {
     uint32_t row_tiles;        // of 16 rows of x, of a subgroup
     uint32_t waves_m, waves_n; // subgroups
     int64_t chunks;
     uint32_t splits; // workgroups that share the columns of a tile
 
-    explicit FragmentsPlan(const QuantizedProduct &x) : SplitPlan(x) {
+    explicit FragmentsPlan(const QuantizedProduct &x) : PartsPlan(x) {
         fragments = true;
         more = divide_up(more, kMoreColumns) * kMoreColumns;
         chunks = divide_up(x.p.x.cols, kChunkColumns);
         x_runs = (chunks + divide_up(more, kChunkColumns)) * kChunkColumns / 8;
         row_tiles = x.p.x.rows > 32 ? 4 : 2;
         waves_m = best_waves(x.p.x.rows);
-        waves_n = waves_m == 4 ? 1 : 2; // each takes kWeightBytes / 2
+        waves_n = waves_m == 4 ? 1 : 2;
         splits = x.p.n % 4 == 0 ? best_splits(x.p.x.rows, x.p.n) : 1;
     }
 
@@ -108,7 +109,7 @@ void dispatch_fragment_matrices(Lowering &lowering, QuantizedProduct &x) {
     const Array w = quads_in_rows(x.w) ? x.w : copy_of(lowering, x.w);
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     x.p.w_offset = uint32_t(w.offset);
-    const SplitOperands in = split_operands(lowering, x, plan);
+    const OperandParts in = operand_parts(lowering, x, plan);
     const QuantizedMatMulMatrixParams p{x.p, uint32_t(plan.x_runs), plan.chunks_of(plan.splits),
                                         uint32_t(x.residual ? x.residual.offset : 0), uint32_t(plan.more)};
     const bool whole = plan.splits == 1; // what a workgroup adds up

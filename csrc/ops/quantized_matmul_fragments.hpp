@@ -5,7 +5,8 @@
 
 namespace kpx {
 
-// Whether the device has what it takes, and it is the fastest way; of what prefers_matrices has checked.
+// Whether the device can run it, and it is the fastest kernel for x, whose rows and groups prefers_matrices has
+// checked.
 bool prefers_fragment_matrices(const Lowering &lowering, const QuantizedProduct &x);
 void dispatch_fragment_matrices(Lowering &lowering, QuantizedProduct &x);
 

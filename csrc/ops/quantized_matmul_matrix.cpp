@@ -14,11 +14,11 @@ namespace {
 constexpr uint32_t kMatrixRows = 17;
 
 // How quantized_matmul_coopmat computes a product.
-struct MatrixPlan : SplitPlan {
+struct MatrixPlan : PartsPlan {
     MatrixTiles tiles;
     uint32_t splits;
 
-    MatrixPlan(const DeviceTraits &device, const QuantizedProduct &x) : SplitPlan(x) {
+    MatrixPlan(const DeviceTraits &device, const QuantizedProduct &x) : PartsPlan(x) {
         tiles = MatrixTiles::plan(device, x.p.x.rows, x_parts, w_parts, true);
         const int64_t cols = x.p.x.cols;
         more = tiles.padded(cols + more) - cols;
@@ -132,7 +132,7 @@ void dispatch_matrices(Lowering &lowering, QuantizedProduct &x) {
     const Array w = x.w.stride(1) == 1 ? x.w : contiguous(lowering, x.w); // contiguous words
     fill(x.p.w_strides, 2, w.strides, 2, 0);
     x.p.w_offset = uint32_t(w.offset);
-    const SplitOperands in = split_operands(lowering, x, plan);
+    const OperandParts in = operand_parts(lowering, x, plan);
     QuantizedMatMulMatrixParams p{x.p, uint32_t(plan.x_runs), 0, uint32_t(x.residual ? x.residual.offset : 0),
                                   uint32_t(plan.more)};
     const uint32_t steps = p.x_runs * 8 / t.depth;

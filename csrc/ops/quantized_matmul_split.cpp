@@ -2,7 +2,7 @@
 
 namespace kpx {
 
-SplitPlan::SplitPlan(const QuantizedProduct &x) {
+PartsPlan::PartsPlan(const QuantizedProduct &x) {
     const bool affine = x.op.mode == QUANTIZATION_AFFINE;
     x_parts = x.x.dtype == DT_FLOAT32 ? 2 : 1;
     // 8 bits of bfloat16 times 3 bits of a code and a sign are float16's 11.
@@ -11,17 +11,17 @@ SplitPlan::SplitPlan(const QuantizedProduct &x) {
     more = affine ? BIAS_COPIES(x_parts, w_parts) * groups : 0;
 }
 
-SplitOperands split_operands(Lowering &lowering, const QuantizedProduct &x, const SplitPlan &plan) {
+OperandParts operand_parts(Lowering &lowering, const QuantizedProduct &x, const PartsPlan &plan) {
     const DeviceTraits &device = lowering.device();
     const int64_t rows = x.p.x.rows, n = x.p.n;
     // Fragments have whole tiles of rows, and loads are begun behind the last one.
     const int64_t x_rows = plan.fragments ? divide_up(rows, 16) * 16 + 16 : rows;
     const int64_t copies = plan.fragments && x.op.group_size > 16 ? 2 : 1; // of a scale
-    const SplitOperands out{lowering.scratch(DT_UINT32, {plan.x_parts, x_rows, plan.x_runs * 4}),
-                            lowering.scratch(DT_INT32, {rows}),
-                            lowering.scratch(plan.w_parts == 1 ? DT_FLOAT16 : DT_FLOAT32, {n, plan.groups * copies}),
-                            lowering.scratch(DT_FLOAT16, {plan.w_parts, n, std::max<int64_t>(plan.more, 1)}),
-                            lowering.scratch(DT_INT32, {n})};
+    const OperandParts out{lowering.scratch(DT_UINT32, {plan.x_parts, x_rows, plan.x_runs * 4}),
+                           lowering.scratch(DT_INT32, {rows}),
+                           lowering.scratch(plan.w_parts == 1 ? DT_FLOAT16 : DT_FLOAT32, {n, plan.groups * copies}),
+                           lowering.scratch(DT_FLOAT16, {plan.w_parts, n, std::max<int64_t>(plan.more, 1)}),
+                           lowering.scratch(DT_INT32, {n})};
     QuantizedMatMulSplitParams p{};
     Array factors;
     p.rows = made_rows(lowering, x, factors);
@@ -56,7 +56,7 @@ SplitOperands split_operands(Lowering &lowering, const QuantizedProduct &x, cons
     return out;
 }
 
-void join_splits(Lowering &lowering, const QuantizedProduct &x, const SplitPlan &plan, const SplitOperands &in,
+void join_splits(Lowering &lowering, const QuantizedProduct &x, const PartsPlan &plan, const OperandParts &in,
                  const Array &w, const Array &sums, const QuantizedMatMulMatrixParams &p, uint32_t splits) {
     lowering.dispatch(
         spec::quantized_matmul_join{.threads = ELEMENT_THREADS,

@@ -89,6 +89,10 @@ TEST(launches_of_fragment_matrices_follow_rows_and_tiles) {
     CHECK(few.waves_m == 2 && few.workgroups == 64);
     CHECK(many.splits == 1 && few.splits > 1 && of(512, 1024).splits > 1);
     CHECK(of(512, 1026).splits == 1); // sums are stored by fours
+    for (const int64_t rows : {20, 64}) {
+        const Launch own = launch({.rows = rows, .mode = QUANTIZATION_NVFP4, .group_size = 16});
+        CHECK(own.row_tiles == (rows == 20 ? 2 : 4) && own.waves_m == 1 && own.waves_n == 2 && own.workgroups == 64);
+    }
 }
 
 TEST(devices_without_room_for_fragment_matrices_take_tiles) {
