@@ -30,7 +30,7 @@ struct BytesPlan {
             rows = 2;
         }
         steps = uint32_t(divide_up(x.p.x.cols, kDepth));
-        splits = x.p.n % 4 == 0 ? best_splits(x.p.x.rows, x.p.n) : 1;
+        splits = best_ranges(x, steps, count(x.p.x.rows, x.p.n), {3.1, 2.2});
     }
 
     uint32_t threads() const { return waves_m * waves_n * lanes; }
@@ -48,26 +48,6 @@ struct BytesPlan {
 
     // Steps of a workgroup; none of the workgroups that share a tile is without one.
     uint32_t steps_of(uint32_t s) const { return uint32_t(divide_up(steps, s)); }
-
-    // As MatrixTiles::splits: 3.1 µs for a step of 264 workgroups, 2.2 if there are at most half as many.
-    uint32_t best_splits(int64_t m, int64_t n) const {
-        uint32_t best = 1;
-        double least = 0;
-        for (uint32_t s = 1; s <= 8 && (s == 1 || steps / s >= 2); s++) {
-            if (divide_up(steps, steps_of(s)) != s) {
-                continue;
-            }
-            const int64_t groups = count(m, n) * s, rest = groups % 264;
-            const double step = double(groups / 264) * 3.1 + (rest == 0 ? 0 : rest <= 132 ? 2.2 : 3.1);
-            const double join = s == 1 ? 0 : 2 + double(s) * double(m * n) / 600e3;
-            const double us = steps_of(s) * step + join;
-            if (s == 1 || us < least) {
-                least = us;
-                best = s;
-            }
-        }
-        return best;
-    }
 };
 
 // What quantized_matmul_bytes_coopmat reads besides the codes.

@@ -29,7 +29,8 @@ struct FragmentsPlan : PartsPlan {
         row_tiles = x.p.x.rows > 32 ? 4 : 2;
         waves_m = best_waves(x.p.x.rows);
         waves_n = waves_m == 4 ? 1 : 2;
-        splits = x.p.n % 4 == 0 ? best_splits(x.p.x.rows, x.p.n) : 1;
+        const double chunk = x_parts == 1 ? 3.6 : 5.6;
+        splits = best_ranges(x, uint32_t(chunks), count(x.p.x.rows, x.p.n), {chunk, 0.65 * chunk});
     }
 
     int64_t tile_m() const { return waves_m * row_tiles * 16; }
@@ -48,28 +49,6 @@ struct FragmentsPlan : PartsPlan {
             if (waves == 1 || time <= least) {
                 least = time;
                 best = waves;
-            }
-        }
-        return best;
-    }
-
-    // As MatrixTiles::splits: a chunk of 264 workgroups takes some 3.6 µs, or 5.6 with two parts of x, and less if
-    // there are at most half as many.
-    uint32_t best_splits(int64_t m, int64_t n) const {
-        const double full = x_parts == 1 ? 3.6 : 5.6;
-        uint32_t best = 1;
-        double least = 0;
-        for (uint32_t s = 1; s <= 8 && (s == 1 || chunks / s >= 2); s++) {
-            if (divide_up(chunks, chunks_of(s)) != s) {
-                continue;
-            }
-            const int64_t workgroups = count(m, n) * s, rest = workgroups % 264;
-            const double chunk = double(workgroups / 264) * full + (rest == 0 ? 0 : rest <= 132 ? 0.65 * full : full);
-            const double join = s == 1 ? 0 : 2 + double(s) * double(m * n) / 600e3;
-            const double us = chunks_of(s) * chunk + join;
-            if (s == 1 || us < least) {
-                least = us;
-                best = s;
             }
         }
         return best;

@@ -29,6 +29,14 @@ struct MadeRowsShape {
 };
 MadeRowsShape made_rows_shape(const DeviceTraits &device, const QuantizedProduct &x);
 
+// How long a step of a workgroup takes on an H200, µs, while 264 workgroups run, which is as many as it holds, and
+// while at most half as many do.
+struct StepTimes {
+    double full, half;
+};
+// How many workgroups share the steps of each tile, for the least time; none of them is without a step.
+uint32_t best_ranges(const QuantizedProduct &x, uint32_t steps, int64_t tiles, StepTimes times);
+
 // Whether the device has what it takes, and it is the fastest way.
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x);
 // Whether it also takes the residual, if there is one.
