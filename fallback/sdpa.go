@@ -14,8 +14,8 @@ type SDPAParams struct {
 }
 
 // SDPA is scaled dot-product attention, softmax(q·kᵀ·Scale + mask)·v, with
-// q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv] and out
-// [B, Hq, Tq, Dv] of one float type. Query head h reads key head h/(Hq/Hkv).
+// q [B, Hq, Tq, D] and out [B, Hq, Tq, Dv] of one float type, and k [B, Hkv, Tk, D] and
+// v [B, Hkv, Tk, Dv] of one, too. Query head h reads key head h/(Hq/Hkv).
 //
 // mask [B, Hq, Tq, Tk] is bool, true where a query sees a key, or a float that is
 // added to the scores; it may be absent. keyLength, int32 [1], is the number of the keys
@@ -58,8 +58,9 @@ func (c *checker) attention(q, k, v, out *array.Array) {
 	for i, a := range []*array.Array{q, k, v, out} {
 		c.float(names[i], a)
 		c.rank(names[i], a, 4)
-		c.dtype(names[i], a, q.DType)
 	}
+	c.dtype("v", v, k.DType)
+	c.dtype("out", out, q.DType)
 	if c.err != nil {
 		return
 	}

@@ -40,7 +40,8 @@ type SDPAParams[T kompute.Float] struct {
 // with q [B, Hq, Tq, D], k [B, Hkv, Tk, D] and v [B, Hkv, Tk, Dv], to
 // [B, Hq, Tq, Dv]. Hq is a multiple of Hkv, and query head h reads key head
 // h / (Hq/Hkv): with 16 and 8 heads, grouped-query attention of pairs. k and v
-// are often views of a longer cache [B, Hkv, capacity, D].
+// are often views of a longer cache [B, Hkv, capacity, D], and may be of another type
+// than q, such as float32 queries over a bfloat16 cache.
 //
 // Scores and sums are float32 for every T. A query that sees no key gives
 // zeros. (MLX gives NaN if -Inf hides every key, and the mean of v if a bool
@@ -51,7 +52,7 @@ type SDPAParams[T kompute.Float] struct {
 // ErrShape if q, k or v does not have four axes or their shapes do not match, a
 // mask does not broadcast, or KeyLength does not have one element; ErrInvalid
 // if Mask and Bias are both given, or Scale is not finite.
-func SDPA[T kompute.Float](s *kompute.Stream, q, k, v *kompute.Tensor[T], p SDPAParams[T]) *kompute.Tensor[T] {
+func SDPA[T, C kompute.Float](s *kompute.Stream, q *kompute.Tensor[T], k, v *kompute.Tensor[C], p SDPAParams[T]) *kompute.Tensor[T] {
 	c := newCall(s, opdef.SDPA.Op)
 	ql, kl, vl := input(c, opdef.SDPA.Q, q), input(c, opdef.SDPA.K, k), input(c, opdef.SDPA.V, v)
 	if !c.rank("q", ql, 4) || !c.rank("k", kl, 4) || !c.rank("v", vl, 4) || !c.heads(ql, kl, vl) {

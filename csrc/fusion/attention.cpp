@@ -167,7 +167,8 @@ bool fuse_attention(Graph &graph, Graph::Id id, bool norms) {
 void pass_attention(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
         const std::optional<SDPACall> call = graph.node(id).as<SDPACall>();
-        if (!call || call->mask() || call->q().dim(0) != 1 || call->q().dim(2) != 1) {
+        if (!call || call->mask() || call->q().dim(0) != 1 || call->q().dim(2) != 1 ||
+            call->q().dtype != call->k().dtype) {
             continue;
         }
         if (!fuse_attention(graph, id, true)) {

@@ -33,6 +33,10 @@ void check_attention(const Attention &a) {
             invalid("q, k, v and out must be floats of rank 4");
         }
     }
+    if (a.v.dtype != a.k.dtype || a.out.dtype != a.q.dtype) {
+        invalid("q, k, v and out of {}, {}, {} and {}", dtype_name(a.q.dtype), dtype_name(a.k.dtype),
+                dtype_name(a.v.dtype), dtype_name(a.out.dtype));
+    }
     if (a.k.dim(0) != a.q.dim(0) || a.v.dim(0) != a.q.dim(0) || a.v.dim(1) != a.k.dim(1) || a.v.dim(2) != a.k.dim(2) ||
         a.k.dim(3) != a.q.dim(3)) {
         invalid("q, k and v do not fit");

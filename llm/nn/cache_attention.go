@@ -7,13 +7,21 @@ import (
 
 // PlaceCache returns a cache's layers for a pass over tokens at that place, with
 // activations of the cache's type.
-func PlaceCache[T kompute.Float](c *KVCache[T], at *Place) Layers[T] { return &placedCache[T]{c, at} }
+func PlaceCache[T kompute.Float](c *KVCache[T], at *Place) Layers[T] {
+	if at.piece != nil {
+		return &placedPiece[T, T]{c, at}
+	}
+	return &placedCache[T]{c, at}
+}
 
 // PlaceCacheAs returns a cache's layers for a pass over n tokens at that place, with
 // activations of type T, as one page that holds the whole sequence: keys and values are
 // rounded to the cache's type. What the pass needs belongs to the innermost open scope
 // of s.
 func PlaceCacheAs[T kompute.Float, C ops.PageElement](s *kompute.Stream, c *KVCache[C], at *Place, n int) Layers[T] {
+	if at.piece != nil {
+		return &placedPiece[T, C]{c, at}
+	}
 	return &placedPages[T, C]{c.layers, at.rows(s, n)}
 }
 
@@ -25,9 +33,6 @@ type placedCache[T kompute.Float] struct {
 
 // Layer implements [Layers].
 func (p *placedCache[T]) Layer(i int) KV[T] {
-	if p.at.piece != nil {
-		return &pieceLayer[T]{&p.cache.layers[i], p.at}
-	}
 	return &placedLayer[T]{&p.cache.layers[i], p.at}
 }
 

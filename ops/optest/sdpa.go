@@ -15,7 +15,14 @@ func runSDPAOf[T kompute.Float](c *call) *kompute.View {
 	} else if given {
 		p.Bias = tensor[T](c, "mask")
 	}
-	return ops.SDPA(c.s, tensor[T](c, "q"), tensor[T](c, "k"), tensor[T](c, "v"), p).View()
+	q := tensor[T](c, "q")
+	switch c.dtype("k") {
+	case array.Float16:
+		return ops.SDPA(c.s, q, tensor[array.F16](c, "k"), tensor[array.F16](c, "v"), p).View()
+	case array.BFloat16:
+		return ops.SDPA(c.s, q, tensor[array.BF16](c, "k"), tensor[array.BF16](c, "v"), p).View()
+	}
+	return ops.SDPA(c.s, q, tensor[float32](c, "k"), tensor[float32](c, "v"), p).View()
 }
 
 func runSDPA(c *call) *kompute.View {

@@ -30,6 +30,7 @@ func sdpaCases() []Case {
 		cases = append(cases, sdpaPrompts(dtype)...)
 	}
 	cases = append(cases, sdpaLong()...)
+	cases = append(cases, sdpaOverOthers()...)
 	long := attention(newSource(26), array.Float32, 1, 4, 2, 1, 5000, 64)
 	zero := attention(newSource(27), array.Float32, 1, 2, 2, 3, 0, 32)
 	zero.Name = "no keys"
@@ -58,6 +59,26 @@ func sdpaLong() []Case {
 	biased.Name, biased.Params.Causal = "long bias", true
 	biased.In["mask"] = place(r.normal(array.Float16, 2, 4, 1, 1500), "strided")
 	return []Case{prompt, many, cache, masked, biased}
+}
+
+// sdpaOverOthers are attentions to keys and values of another type than the queries'.
+func sdpaOverOthers() []Case {
+	var cases []Case
+	r := newSource(42)
+	for _, types := range [][2]array.DType{
+		{array.Float32, array.BFloat16}, {array.Float32, array.Float16}, {array.BFloat16, array.Float32}, {array.Float16, array.BFloat16},
+	} {
+		for _, tq := range []int{1, 5, 40} { // the last ones by the kernels for prompts
+			c := attention(r, types[0], 1, 32, 16, tq, 70, 128)
+			for _, operand := range []string{"k", "v"} {
+				c.In[operand] = r.normal(types[1], 1, c.In[operand].Shape...)
+			}
+			c.Name = name(types[0], fmt.Sprintf("%d queries over %v", tq, types[1]), nil)
+			c.In["key_length"], c.Params.Causal = dense(array.Int32, []float64{66}, 1), true
+			cases = append(cases, c)
+		}
+	}
+	return cases
 }
 
 func sdpaShapes(dtype array.DType) []Case {
