@@ -4,19 +4,21 @@
 // each (fragment_codes.glsl), and share them through shared memory. The columns that quantized_matmul_split adds for
 // the biases follow those of x; their weights are not decoded, but copied.
 //
-// x is the first operand, 16 rows a matrix, and w the second, 8 rows a matrix. With g = lane / 4 and t = lane % 4, a
-// lane has 32 neighbouring columns of a chunk of 128, which are 8 steps: of x, those of rows g and g + 8, and of w,
-// those of one row. The rows of a pair of matrices of w are interleaved by twos, so that a lane has four neighbouring
+// w is the first operand, 16 rows a matrix, and x the second, 8 rows a matrix. With g = lane / 4 and t = lane % 4, a
+// lane has 32 neighbouring columns of a chunk of 128, which are 8 steps: of w, those of two neighbouring rows of a
+// matrix, and of x, those of row g. It has four neighbouring rows of w in two matrices, so that it has four neighbouring
 // results.
 //
-// The loop over steps is not unrolled: in straight code, NVIDIA's driver moves loads of x to where they are needed. And
-// it keeps all sums in memory if tiles of them are stored in a loop, or if the code that stores one has early returns.
+// While a subgroup multiplies half a chunk, it decodes the next half and loads the codes of the one after that, all in
+// straight code: tensor cores work meanwhile. NVIDIA's driver keeps all sums in memory if tiles of them are stored in a
+// loop, or if the code that stores one has early returns.
 //
 // variants: narrow_subgroup_khr
 // requires: float16 subgroup32
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 #extension GL_KHR_shader_subgroup_vote : require
 
 layout(local_size_x_id = 0) in;
@@ -61,10 +63,10 @@ vec4 added; // of the residual
 #include "fragment_codes.glsl"
 #include "quantized_result.glsl"
 
-const uint TILES = 2 * W_PAIRS;                // of w, of a subgroup
-const uint OWN_PAIRS = W_PAIRS / WAVES_M;      // of them that it decodes
+const uint OWN_PAIRS = W_PAIRS / WAVES_M; // of w's pairs, those that a subgroup decodes
 const uint BLOCK_M = ROW_TILES * 16, BLOCK_N = W_PAIRS * 16;
-const uint STEPS = 8, HALF_STEPS = STEPS / 2;  // of a chunk, and of half of one
+const uint HALF_STEPS = 4;                // of half a chunk
+const uint CHUNK_QUADS = 2 * HALF_STEPS * 32;
 const uint UNIT_COLUMNS = 32, HALF_COLUMNS = 64;
 
 uint g() { return gl_SubgroupInvocationID / 4; }
@@ -85,18 +87,20 @@ uint weights_at(uint half_, uint pair, uint step_) {
 uint m0, n0;                // the subgroup's first rows
 uint first_n;               // of w, where blocks before this one end
 uint x_at[ROW_TILES];       // this lane's first quads of x
-uint w_at;                  // and words of the first tile of w that it decodes
+uint w_at;                  // and words of the first row of w that it decodes
 uint scale_at, more_at;
 uint plane;                 // quads of a part of x
-uvec4 held_x[PARTS * ROW_TILES];  // under way
-uvec4 codes[2 * OWN_PAIRS];       // of half a chunk; of 4 bits in x and y
+uvec4 held_x[PARTS * ROW_TILES]; // under way
+uvec4 codes[2 * OWN_PAIRS];      // of half a chunk, under way; of 4 bits in x and y
 uint scales[2 * OWN_PAIRS];
-uvec4 x_step[PARTS * ROW_TILES];  // of this step
+uvec4 codes_here[2 * OWN_PAIRS]; // of the half before, which is decoded
+f16vec2 scales_here[2 * OWN_PAIRS];
+uvec4 x_step[PARTS * ROW_TILES]; // of this step
 uvec4 w_step[W_PAIRS];
-vec4 acc[ROW_TILES * TILES];
+vec4 acc[W_PAIRS * ROW_TILES * 2];
 
-// The first row of a tile, relative to that of tile 0.
-uint row_of_tile(uint tile) { return tile / 2 * 16 + tile % 2 * 2; }
+// Row `row` of the pairs that a lane has rows of: two of each.
+uint row_of(uint row) { return row / 4 * 32 + row % 4; }
 
 void fetch_x(uint step_) {
     [[unroll]] for (uint i = 0; i < PARTS * ROW_TILES; i++) {
@@ -107,73 +111,75 @@ void fetch_x(uint step_) {
 // Behind the last column, the last codes are read; x is zero there.
 void fetch_codes(uint half_) {
     uint unit = min(half_ / 2 * 4 + t(), p.x.cols / UNIT_COLUMNS - 1);
+    uint words = GROUP_SHIFT == 4 ? p.x.cols / UNIT_COLUMNS : p.x.cols >> GROUP_SHIFT;
     [[unroll]] for (uint k = 0; k < 2 * OWN_PAIRS; k++) {
+        uint at = w_at + row_of(k) * p.w_strides[0];
         if (BITS == 8) {
-            codes[k] = w_4.data[(w_at + row_of_tile(k) * p.w_strides[0]) / 4 + unit * 2 + half_ % 2];
+            codes[k] = w_4.data[at / 4 + unit * 2 + half_ % 2];
         } else {
-            codes[k].xy = w_2.data[(w_at + row_of_tile(k) * p.w_strides[0]) / 2 + unit * 2 + half_ % 2];
+            codes[k].xy = w_2.data[at / 2 + unit * 2 + half_ % 2];
         }
-        uint words = GROUP_SHIFT == 4 ? p.x.cols / UNIT_COLUMNS : p.x.cols >> GROUP_SHIFT;
-        scales[k] = scaled[scale_at + row_of_tile(k) * words + (GROUP_SHIFT < 5 ? unit : unit >> (GROUP_SHIFT - 5))];
+        scales[k] = scaled[scale_at + row_of(k) * words + (GROUP_SHIFT < 5 ? unit : unit >> (GROUP_SHIFT - 5))];
     }
 }
 
-// Eight codes, in one word or two, as a lane's words for two steps.
-uvec4 decode(uvec2 words, f16vec2 s) {
-    return BITS == 8 ? weights_of_e4m3(words, s)
-                     : SMALL_FLOATS ? weights_of_e2m1(words.x, s) : weights_of_integers(words.x, s);
-}
-
-f16vec2 scale_of_tile(uint k, uint half_) {
-    uint bits = scales[k];
-    if (GROUP_SHIFT == 4) {
-        bits = ((bits >> (half_ % 2 * 16)) & 0xffffu) * 0x10001u;
+// Takes the codes under way, of half_, and begins the loads of those that follow.
+void take_codes(uint half_) {
+    [[unroll]] for (uint k = 0; k < 2 * OWN_PAIRS; k++) {
+        codes_here[k] = codes[k];
+        uint bits = scales[k];
+        if (GROUP_SHIFT == 4) {
+            bits = ((bits >> (half_ % 2 * 16)) & 0xffffu) * 0x10001u;
+        }
+        scales_here[k] = unpackFloat2x16(bits);
     }
-    return unpackFloat2x16(bits);
+    fetch_codes(half_ + 1);
 }
 
-// Decodes the half of a chunk whose codes are here.
-void decode_codes(uint half_) {
+// Step step_ of the codes here as float16: a lane's words of a row.
+uvec2 decode(uint row, uint step_) {
+    uvec4 words = codes_here[row];
+    uvec4 pairs = BITS == 8       ? weights_of_e4m3(step_ < 2 ? words.xy : words.zw, scales_here[row])
+                  : SMALL_FLOATS ? weights_of_e2m1(words[step_ / 2], scales_here[row])
+                                 : weights_of_integers(words[step_ / 2], scales_here[row]);
+    return step_ % 2 == 0 ? pairs.xy : pairs.zw;
+}
+
+void decode_step(uint half_, uint step_) {
     [[unroll]] for (uint k = 0; k < OWN_PAIRS; k++) {
-        f16vec2 s = scale_of_tile(2 * k, half_), other = scale_of_tile(2 * k + 1, half_);
-        uint at = weights_at(half_, wave_m() * OWN_PAIRS + k, 0);
-        uvec4 a = decode(codes[2 * k].xy, s), b = decode(codes[2 * k + 1].xy, other);
-        work[at] = uvec4(a.xy, b.xy);
-        work[at + 32] = uvec4(a.zw, b.zw);
-        a = decode(BITS == 8 ? codes[2 * k].zw : codes[2 * k].yy, s);
-        b = decode(BITS == 8 ? codes[2 * k + 1].zw : codes[2 * k + 1].yy, other);
-        work[at + 64] = uvec4(a.xy, b.xy);
-        work[at + 96] = uvec4(a.zw, b.zw);
+        uvec2 a = decode(2 * k, step_), b = decode(2 * k + 1, step_);
+        work[weights_at(half_, wave_m() * OWN_PAIRS + k, step_)] = uvec4(a.x, b.x, a.y, b.y);
     }
 }
 
-// The same of the columns that quantized_matmul_split has added, which are float16 already.
+// Half a chunk of the columns that quantized_matmul_split has added, which are float16 already.
 void copy_more(uint half_) {
-    uint own = chunks_of(p.x.cols) * 2, quads = q.more / 8;
+    uint quads = q.more / 8;
     [[unroll]] for (uint k = 0; k < OWN_PAIRS; k++) {
-        uint at = weights_at(half_, wave_m() * OWN_PAIRS + k, 0);
-        uint from = more_at + row_of_tile(2 * k) * quads + (half_ - own) * 8;
+        uint from = more_at + row_of(2 * k) * quads + half_ * 8;
         [[unroll]] for (uint word = 0; word < 2; word++) {
-            uvec4 a = w_more[from + word * 4], b = w_more[from + row_of_tile(1) * quads + word * 4];
-            work[at + word * 64] = uvec4(a.xy, b.xy);
-            work[at + word * 64 + 32] = uvec4(a.zw, b.zw);
+            uvec4 a = w_more[from + word * 4], b = w_more[from + quads + word * 4];
+            uint at = weights_at(0, wave_m() * OWN_PAIRS + k, 2 * word);
+            work[at] = uvec4(a.x, b.x, a.y, b.y);
+            work[at + 32] = uvec4(a.z, b.z, a.w, b.w);
         }
     }
 }
 
-// Takes the held x, and begins the loads of the step that follows.
-void take_x(uint next) {
+// Multiplies step step_ of half_, and begins the loads of the x that follows.
+void multiply_step(uint half_, uint step_, uint next) {
+    [[unroll]] for (uint k = 0; k < W_PAIRS; k++) {
+        w_step[k] = work[weights_at(half_, k, step_)];
+    }
     [[unroll]] for (uint i = 0; i < PARTS * ROW_TILES; i++) {
         x_step[i] = held_x[i];
     }
     fetch_x(next);
-}
-
-void multiply() {
-    [[unroll]] for (uint k = 0; k < TILES; k++) {
-        [[unroll]] for (uint i = 0; i < PARTS * ROW_TILES; i++) {
-            uint at = i % ROW_TILES * TILES + k;
-            acc[at] = mul_add(x_step[i].xzyw, k % 2 == 0 ? w_step[k / 2].xy : w_step[k / 2].zw, acc[at]);
+    [[unroll]] for (uint i = 0; i < PARTS * ROW_TILES; i++) {
+        [[unroll]] for (uint k = 0; k < W_PAIRS; k++) {
+            uint at = (k * ROW_TILES + i % ROW_TILES) * 2;
+            acc[at] = mul_add(w_step[k], x_step[i].xy, acc[at]);
+            acc[at + 1] = mul_add(w_step[k], x_step[i].zw, acc[at + 1]);
         }
     }
 }
@@ -185,12 +191,11 @@ void locate() {
     first_n = workgroup_index() / tiles_m * tile_n + wave_n() * BLOCK_N;
     n0 = min(first_n, p.n - BLOCK_N); // the last block begins among the rows of the one before
     uint row_tiles = (p.x.rows + 15) / 16, chunks = q.x_runs / CHUNK_RUNS;
-    plane = row_tiles * chunks * STEPS * 32;
+    plane = row_tiles * chunks * CHUNK_QUADS;
     [[unroll]] for (uint i = 0; i < ROW_TILES; i++) {
-        x_at[i] = min(m0 / 16 + i, row_tiles - 1) * chunks * STEPS * 32 + gl_SubgroupInvocationID;
+        x_at[i] = min(m0 / 16 + i, row_tiles - 1) * chunks * CHUNK_QUADS + gl_SubgroupInvocationID;
     }
-    uint row = n0 + g() / 2 * 4 + g() % 2;
-    row += row_of_tile(wave_m() * OWN_PAIRS * 2);
+    uint row = n0 + g() * 4 + row_of(wave_m() * OWN_PAIRS * 2);
     more_at = row * (q.more / 8) + t();
     w_at = p.w_offset + row * p.w_strides[0];
     scale_at = row * (GROUP_SHIFT == 4 ? p.x.cols / UNIT_COLUMNS : p.x.cols >> GROUP_SHIFT);
@@ -213,37 +218,56 @@ void load_residual(uint m, uint n) {
     }
 }
 
-// Stores four neighbouring results. A residual may be in their place, so with one, flagged results are left to
-// store_flagged.
-void store_quad(uint m, uint n, vec4 v) {
+// Stores four neighbouring results; e, of_n: exponents of their row and columns. A residual may be in their place, so
+// with one, flagged results are left to store_flagged.
+void store_quad(uint m, uint n, vec4 v, int e, ivec4 of_n) {
     if (exists(m, n)) {
         if (SPLITS > 1) {
             sums[((gl_WorkGroupID.z * p.x.rows + m) * p.n + n) / 4] = v; // p.n is a multiple of 4
-        } else if (RESIDUAL == 0 || !is_flagged(m, n)) {
+        } else if (RESIDUAL == 0 || (e != NOT_FINITE && all(notEqual(of_n, ivec4(NOT_FINITE))))) {
             load_residual(m, n);
-            store_results(m, n, v);
+            store_scaled(m, n, v, e, of_n);
         }
+    }
+}
+
+int row_exponents[(BLOCK_M + 31) / 32]; // of rows that each lane has of the block
+ivec4 column_exponents;                 // of this lane's quad of columns
+
+void load_exponents() {
+    [[unroll]] for (uint i = 0; i < BLOCK_M; i += 32) {
+        row_exponents[i / 32] = a_exponent(min(m0 + i + gl_SubgroupInvocationID, p.x.rows - 1));
+    }
+    uint n = n0 + gl_SubgroupInvocationID % (W_PAIRS * 4) * 4;
+    [[unroll]] for (uint c = 0; c < 4; c++) {
+        column_exponents[c] = b_exponent(min(n + c, p.n - 1));
     }
 }
 
 // A row tile's results, through shared memory, so that the code that stores them exists once for each.
 void store_tile(uint i) {
     uint from = gl_SubgroupID * 16 * STAGE_PITCH;
-    [[unroll]] for (uint pair = 0; pair < W_PAIRS; pair++) {
-        vec4 a = acc[i * TILES + 2 * pair], b = acc[i * TILES + 2 * pair + 1];
-        work[from + g() * STAGE_PITCH + pair * 4 + t()] = floatBitsToUint(vec4(a.xy, b.xy));
-        work[from + (g() + 8) * STAGE_PITCH + pair * 4 + t()] = floatBitsToUint(vec4(a.zw, b.zw));
+    [[unroll]] for (uint pair = 0; pair < W_PAIRS; pair += 2) {
+        [[unroll]] for (uint j = 0; j < 2; j++) {
+            vec4 a = acc[(pair * ROW_TILES + i) * 2 + j], b = acc[((pair + 1) * ROW_TILES + i) * 2 + j];
+            uint at = from + (8 * j + 2 * t()) * STAGE_PITCH + pair * 4 + g();
+            work[at] = floatBitsToUint(vec4(a.xz, b.xz));
+            work[at + STAGE_PITCH] = floatBitsToUint(vec4(a.yw, b.yw));
+        }
     }
     subgroupMemoryBarrierShared();
     subgroupBarrier();
     [[dont_unroll]] for (uint at = gl_SubgroupInvocationID; at < 16 * W_PAIRS * 4; at += 32) {
         uint row = at / (W_PAIRS * 4), quad = at % (W_PAIRS * 4);
-        store_quad(m0 + i * 16 + row, n0 + quad * 4, uintBitsToFloat(work[from + row * STAGE_PITCH + quad]));
+        int e = subgroupShuffle(row_exponents[i / 2], i % 2 * 16 + row);
+        store_quad(m0 + i * 16 + row, n0 + quad * 4, uintBitsToFloat(work[from + row * STAGE_PITCH + quad]), e,
+                   column_exponents);
     }
     subgroupBarrier();
 }
 
 void store_tiles() {
+    load_exponents();
     store_tile(0);
     if (ROW_TILES > 1) {
         store_tile(min(1, ROW_TILES - 1));
@@ -283,30 +307,35 @@ void store_flagged() {
 void main() {
     locate();
     uint coded = chunks_of(p.x.cols) * 2; // halves of chunks
-    uint first = gl_WorkGroupID.z * q.split_runs * 2;
     bool last = gl_WorkGroupID.z + 1 == SPLITS;
-    uint end = last ? coded + q.more / HALF_COLUMNS : first + q.split_runs * 2;
-    [[unroll]] for (uint i = 0; i < ROW_TILES * TILES; i++) {
+    uint first = gl_WorkGroupID.z * q.split_runs * 2, end = last ? coded : first + q.split_runs * 2;
+    [[unroll]] for (uint i = 0; i < W_PAIRS * ROW_TILES * 2; i++) {
         acc[i] = vec4(0.0);
     }
     fetch_codes(first);
-    decode_codes(first);
-    fetch_codes(first + 1);
     fetch_x(first * HALF_STEPS);
+    take_codes(first);
+    [[unroll]] for (uint step_ = 0; step_ < HALF_STEPS; step_++) {
+        decode_step(first, step_);
+    }
+    uint next = first * HALF_STEPS; // the step of x whose loads begin; behind the last one there is room
     [[dont_unroll]] for (uint half_ = first; half_ < end; half_++) {
         barrier();
-        if (half_ + 1 < coded) {
-            decode_codes(half_ + 1);
-            fetch_codes(min(half_ + 2, coded - 1));
-        } else if (!SMALL_FLOATS && half_ + 1 < end) {
-            copy_more(half_ + 1);
+        take_codes(half_ + 1);
+        [[unroll]] for (uint step_ = 0; step_ < HALF_STEPS; step_++) {
+            next++;
+            multiply_step(half_, step_, next);
+            decode_step(half_ + 1, step_);
         }
+    }
+    uint more = !SMALL_FLOATS && last ? q.more / HALF_COLUMNS : 0;
+    [[dont_unroll]] for (uint half_ = 0; half_ < more; half_++) {
+        barrier();
+        copy_more(half_);
+        barrier();
         [[dont_unroll]] for (uint step_ = 0; step_ < HALF_STEPS; step_++) {
-            [[unroll]] for (uint k = 0; k < W_PAIRS; k++) {
-                w_step[k] = work[weights_at(half_, k, step_)];
-            }
-            take_x(half_ * HALF_STEPS + step_ + 1); // behind the last step there is room
-            multiply();
+            next++;
+            multiply_step(0, step_, next);
         }
     }
     barrier();

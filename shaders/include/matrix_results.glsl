@@ -26,14 +26,10 @@ void store_plain(uint m, uint n) {
     }
 }
 
-// Four neighbouring results, of no flagged row.
-void store_results(uint m, uint n, vec4 v) {
-    if (m >= RESULT_M || n >= RESULT_N) {
-        return;
-    }
-    int e = a_exponent(m);
+// Four neighbouring results that exist, of no flagged row; e, of_n: the exponents of their row and columns.
+void store_scaled(uint m, uint n, vec4 v, int e, ivec4 of_n) {
     [[unroll]] for (uint c = 0; c < 4; c++) {
-        v[c] = scale_by(v[c], clamp(e + b_exponent(min(n + c, RESULT_N - 1)), -252, 252));
+        v[c] = scale_by(v[c], clamp(e + of_n[c], -252, 252));
     }
     v = FINISHED(v);
     uvec4 bits;
@@ -49,6 +45,18 @@ void store_results(uint m, uint n, vec4 v) {
             y_set_bits(place(m, n + c), bits[c]);
         }
     }
+}
+
+// The same of any row and columns.
+void store_results(uint m, uint n, vec4 v) {
+    if (m >= RESULT_M || n >= RESULT_N) {
+        return;
+    }
+    ivec4 of_n;
+    [[unroll]] for (uint c = 0; c < 4; c++) {
+        of_n[c] = b_exponent(min(n + c, RESULT_N - 1));
+    }
+    store_scaled(m, n, v, a_exponent(m), of_n);
 }
 
 #endif
