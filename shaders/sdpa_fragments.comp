@@ -30,7 +30,7 @@
 
 layout(constant_id = 14) const uint W_PARTS = 2;   // of the softmax's weights
 layout(constant_id = 15) const uint ROW_TILES = 1; // of 16 rows of q, that a subgroup has: 1 or 2
-layout(constant_id = 16) const uint Q_HELD = 2;    // parts of q in shared memory
+layout(constant_id = 16) const uint Q_HELD = 2;    // tiles of q in shared memory: first those of the first part
 
 const uint KEYS = SPLIT_TILE, KEY_TILES = KEYS / 8;
 const uint K_CHUNKS = (K_STEPS + 1) / 2, V_CHUNKS = (V_STEPS + 1) / 2; // of 32 elements of a head
@@ -47,9 +47,9 @@ uint k_at, v_at;       // this lane's first quads of the head
 uint tile, last_tile;  // the last one that any row of the subgroup sees
 uvec4 held[AHEAD];
 
-// Each lane's own words of the first Q_HELD parts of q: they would take too many registers. Those of other parts are
+// Each lane's own words of the first Q_HELD tiles of q: they would take too many registers. Those of the others are
 // loaded again for each tile of keys.
-shared uvec4 q_words[ROW_TILES * Q_HELD * K_CHUNKS * 2 * WAVES * 32];
+shared uvec4 q_words[Q_HELD * K_CHUNKS * 2 * WAVES * 32];
 uint own_q[ROW_TILES]; // where they begin in q_parts, for each tile of rows
 
 // Of each tile of rows:
@@ -61,6 +61,7 @@ int sums_exponent; // acc is in units of 2^sums_exponent
 int key_exponent, value_exponent, next_key_exponent, next_value_exponent; // of the key of this lane in a tile
 uint special_from; // the first key that has an element that is not finite, or whose value has one
 
+bool is_held(uint r, uint part) { return part * ROW_TILES + r < Q_HELD; }
 uint q_at(uint r, uint part, uint s) {
     return ((part * ROW_TILES + r) * K_CHUNKS * 2 + s) * WAVES * 32 + gl_LocalInvocationIndex;
 }
@@ -87,7 +88,7 @@ uvec4 fetch_q(uint r, uint part, uint s) {
     return q_parts[part * plane + own_q[r] + s * 32];
 }
 
-uvec4 q_word(uint r, uint part, uint s) { return part < Q_HELD ? q_words[q_at(r, part, s)] : fetch_q(r, part, s); }
+uvec4 q_word(uint r, uint part, uint s) { return is_held(r, part) ? q_words[q_at(r, part, s)] : fetch_q(r, part, s); }
 
 // Uses load i of values, and begins the one that takes its place.
 uvec4 take(uint i) {
@@ -235,9 +236,11 @@ void load_q(uint row0) {
     [[unroll]] for (uint r = 0; r < ROW_TILES; r++) { // behind the last tile of rows, it is repeated
         uint row_tile = min(row0 / 16 + r, row_tiles - 1);
         own_q[r] = (key_head * row_tiles + row_tile) * K_CHUNKS * 64 + gl_SubgroupInvocationID;
-        [[unroll]] for (uint part = 0; part < Q_HELD; part++) {
+        [[unroll]] for (uint part = 0; part < Q_PARTS; part++) {
             [[unroll]] for (uint s = 0; s < K_CHUNKS * 2; s++) {
-                q_words[q_at(r, part, s)] = fetch_q(r, part, s);
+                if (is_held(r, part)) {
+                    q_words[q_at(r, part, s)] = fetch_q(r, part, s);
+                }
             }
         }
     }

@@ -59,16 +59,16 @@ SplitOperand split(Lowering &lowering, const Array &x, uint32_t group, uint32_t 
     return out;
 }
 
-// How many parts of q fit into shared memory with sdpa_fragments.
-uint32_t held_parts(const Lowering &lowering, const Attention &a, uint32_t row_tiles) {
-    return lowering.device().max_shared_bytes / (row_tiles * divide_up(a.p.d, 32) * 2 * SDPA_WAVES * 32 * 16);
+// How many tiles of q fit into shared memory with sdpa_fragments, for each subgroup.
+uint32_t held_tiles(const Lowering &lowering, const Attention &a) {
+    return lowering.device().max_shared_bytes / (divide_up(a.p.d, 32) * 2 * SDPA_WAVES * 32 * 16);
 }
 
 // Whether a device that runs sdpa_coopmat can also run sdpa_fragments.
 bool prefers_fragments(const Lowering &lowering, const Attention &a) {
     const uint32_t q_parts = a.q.dtype == DT_FLOAT32 ? 2 : 1;
     return lowering.device().fragments && lowering.has_kernel(spec::sdpa_fragments::kKernel) &&
-           held_parts(lowering, a, 1) >= q_parts;
+           held_tiles(lowering, a) >= q_parts;
 }
 
 // Workgroups of sdpa_fragments.
@@ -81,7 +81,7 @@ int64_t fragment_groups(const Attention &a, uint32_t row_tiles) {
 // there are half as many subgroups.
 uint32_t fragment_row_tiles(const Lowering &lowering, const Attention &a) {
     const bool has_many = fragment_groups(a, 2) >= kGroupsOfTwoTiles * lowering.device().compute_units;
-    return has_many && held_parts(lowering, a, 2) > 0 ? 2 : 1;
+    return has_many && held_tiles(lowering, a) >= 2 ? 2 : 1;
 }
 
 // The constants of sdpa_coopmat for sdpa_fragments.
@@ -102,7 +102,7 @@ spec::sdpa_fragments in_fragments(const spec::sdpa_coopmat &s, uint32_t w_parts,
             .lanes = s.lanes,
             .w_parts = w_parts,
             .row_tiles = row_tiles,
-            .q_held = std::min(s.q_parts, q_held)};
+            .q_held = std::min(s.q_parts * row_tiles, q_held)};
 }
 
 } // namespace
@@ -161,8 +161,7 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
     if (fragments) {
         const bool exact = a.q.dtype == DT_FLOAT32 || a.out.dtype == DT_FLOAT32;
         const uint32_t row_tiles = fragment_row_tiles(lowering, a);
-        dispatch(in_fragments(spec, exact ? 2 : 1, row_tiles, held_parts(lowering, a, row_tiles)),
-                 fragment_groups(a, row_tiles));
+        dispatch(in_fragments(spec, exact ? 2 : 1, row_tiles, held_tiles(lowering, a)), fragment_groups(a, row_tiles));
     } else {
         dispatch(spec, groups);
     }

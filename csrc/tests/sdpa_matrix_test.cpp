@@ -35,15 +35,15 @@ Launch launch(uint32_t dtype, int64_t queries, uint32_t shared_bytes = 49152) {
 
 } // namespace
 
-// With two tiles of rows, shared memory holds one of the two parts of q in float32.
+// With two tiles of rows, shared memory holds three of the four tiles that q has in float32.
 TEST(subgroups_have_two_tiles_of_rows_where_there_are_many) {
     for (const uint32_t dtype : {DT_FLOAT32, DT_BFLOAT16}) {
         const uint32_t parts = dtype == DT_FLOAT32 ? 2 : 1;
         const Launch few = launch(dtype, 1024), many = launch(dtype, 1200);
         CHECK(few.row_tiles == 1 && few.q_held == parts && few.groups == 8 * 64);
-        CHECK(many.row_tiles == 2 && many.q_held == 1 && many.groups == 8 * 38);
+        CHECK(many.row_tiles == 2 && many.q_held == (parts == 2 ? 3 : 2) && many.groups == 8 * 38);
         const Launch large = launch(dtype, 1200, 98304);
-        CHECK(large.row_tiles == 2 && large.q_held == parts);
+        CHECK(large.row_tiles == 2 && large.q_held == 2 * parts);
     }
     CHECK(launch(DT_BFLOAT16, 1200, 32767).row_tiles == 1);
 }
