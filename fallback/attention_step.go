@@ -113,6 +113,9 @@ func newAttentionStep(a []array.Array, op opdef.AttentionStepParams, scratch []f
 // support a rotation or a length for each row.
 func (c *checker) attentionStep(a []array.Array) {
 	o := &opdef.AttentionStep
+	for _, x := range []opdef.Operand{o.K, o.V, o.Keys, o.Values} {
+		c.dtype(x.Name, &a[x.Index], a[o.Q.Index].DType)
+	}
 	for _, shared := range []struct {
 		name    string
 		operand opdef.Operand

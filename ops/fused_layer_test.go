@@ -112,6 +112,17 @@ func (l *layer[T]) floats(shape ...int) *kompute.Tensor[T] {
 	return keep(l, kompute.New[T])(data, shape...)
 }
 
+// bfloat16s returns x in bfloat16.
+func (l *layer[T]) bfloat16s(x *kompute.Tensor[T]) *kompute.Tensor[array.BF16] {
+	data, err := x.Read(context.Background())
+	require.NoError(l.t, err)
+	out := make([]array.BF16, len(data))
+	for i, v := range data {
+		out[i] = array.BF16FromFloat32(float32(wide(v)))
+	}
+	return keep(l, kompute.New[array.BF16])(out, x.Shape()...)
+}
+
 func (l *layer[T]) matrix(n, k int) weights {
 	words := make([]uint32, n*k*l.q.Bits/32)
 	for i := range words {

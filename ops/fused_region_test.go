@@ -197,6 +197,9 @@ func passesRefuseOtherViews(t *testing.T, dev *kompute.Device) {
 	keys, values := l.floats(1, 2, 40, 64), l.floats(1, 2, 40, 64)
 	stretched, transposed, column := l.floats(64), l.floats(64, 2), l.floats(2, 1)
 	offsets := keep(l, kompute.New[int32])([]int32{3, 17}, 2)
+	heads := l.floats(1, 2, 1, 64)
+	heads16, v16 := l.bfloat16s(heads), l.bfloat16s(v)
+	keys16, values16 := l.bfloat16s(keys), l.bfloat16s(values)
 	cases := map[string]func(s *kompute.Stream) *kompute.Tensor[float32]{
 		"a residual that is stretched": func(s *kompute.Stream) *kompute.Tensor[float32] {
 			return ops.Add(s, l.product(s, x, 0).Reshape(2, 64), stretched)
@@ -216,6 +219,13 @@ func passesRefuseOtherViews(t *testing.T, dev *kompute.Device) {
 			ops.SliceUpdate(s, keys, turn(k), ops.At(0), ops.At(0), ops.At(5), ops.At(0))
 			ops.SliceUpdate(s, values, v, ops.At(0), ops.At(0), ops.At(5), ops.At(0))
 			return ops.SDPA(s, turn(q), keys, values, ops.SDPAParams[float32]{Scale: 0.125})
+		},
+		"a cache of another type than the query": func(s *kompute.Stream) *kompute.Tensor[float32] {
+			at := []ops.Position{ops.At(0), ops.At(0), ops.At(5), ops.At(0)}
+			key := ops.RMSNorm(s, heads16, nil, 1e-5)
+			ops.SliceUpdate(s, keys16, ops.RoPE(s, key, ops.RoPEParams{}, ops.At(5)), at...)
+			ops.SliceUpdate(s, values16, v16, at...)
+			return ops.SDPA(s, ops.RoPE(s, ops.RMSNorm(s, heads, nil, 1e-5), ops.RoPEParams{}, ops.At(5)), keys16, values16, ops.SDPAParams[float32]{Scale: 0.125})
 		},
 	}
 	for name, call := range cases {

@@ -167,8 +167,7 @@ bool fuse_attention(Graph &graph, Graph::Id id, bool norms) {
 void pass_attention(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
         const std::optional<SDPACall> call = graph.node(id).as<SDPACall>();
-        if (!call || call->mask() || call->q().dim(0) != 1 || call->q().dim(2) != 1 ||
-            call->q().dtype != call->k().dtype) {
+        if (!call || call->mask() || call->q().dim(0) != 1 || call->q().dim(2) != 1) {
             continue;
         }
         if (!fuse_attention(graph, id, true)) {

@@ -14,8 +14,7 @@ func attention(g *Graph) {
 	o := &opdef.SDPA
 	g.all(func(id int, n *Node) {
 		op, is := as[opdef.SDPAParams](n, o.Op)
-		q := n.at(o.Q)
-		if !is || n.at(o.Mask).Present() || q.Dim(0) != 1 || q.Dim(2) != 1 || q.DType != n.at(o.K).DType {
+		if !is || n.at(o.Mask).Present() || n.at(o.Q).Dim(0) != 1 || n.at(o.Q).Dim(2) != 1 {
 			return
 		}
 		if !g.fuseAttention(id, op, true) {
