@@ -109,7 +109,7 @@ func newAttentionStep(a []array.Array, op opdef.AttentionStepParams, scratch []f
 	return t, nil
 }
 
-// attentionStep checks the parameters that all heads share: the loops do not
+// attentionStep checks the types, and the parameters that all heads share: the loops do not
 // support a rotation or a length for each row.
 func (c *checker) attentionStep(a []array.Array) {
 	o := &opdef.AttentionStep
