@@ -237,6 +237,11 @@ func passesRefuseOtherViews(t *testing.T, dev *kompute.Device) {
 			var out *kompute.Tensor[float32]
 			region, err := s.Capture(func(s *kompute.Stream) { out = kompute.Result(s, call(s)) })
 			require.NoError(t, err)
+			described, err := region.Describe()
+			require.NoError(t, err)
+			for _, op := range described.Ops {
+				require.NotContains(t, []string{"attention", "residual"}, op.Pass)
+			}
 			require.NoError(t, region.Replay(context.Background()))
 			got, err := out.Read(context.Background())
 			require.NoError(t, err)

@@ -5,13 +5,13 @@
 // the biases follow those of x; their weights are not decoded, but copied.
 //
 // w is the first operand, 16 rows a matrix, and x the second, 8 rows a matrix. With g = lane / 4 and t = lane % 4, a
-// lane has 32 neighbouring columns of a chunk of 128, which are 8 steps: of w, those of two neighbouring rows of a
-// matrix, and of x, those of row g. It has four neighbouring rows of w in two matrices, so that it has four neighbouring
-// results.
+// lane has 32 neighbouring columns of a chunk of 128, which are 8 steps: of w, those of two neighbouring rows, which are
+// rows g and g + 8 of a matrix, and of x, those of rows g and g + 8 of a tile of two matrices. It has four neighbouring
+// rows of w in two matrices, so that it has four neighbouring results.
 //
 // While a subgroup multiplies half a chunk, it decodes the next half and loads the codes of the one after that, all in
 // straight code: tensor cores work meanwhile. NVIDIA's driver keeps all sums in memory if tiles of them are stored in a
-// loop, or if the code that stores one has early returns.
+// loop, or if lanes return early from the code that stores one.
 //
 // variants: narrow_subgroup_khr
 // requires: float16 subgroup32
@@ -46,7 +46,7 @@ layout(constant_id = 6) const uint SPLITS = 1;
 layout(constant_id = 7) const uint PARTS = 1;       // of x
 layout(constant_id = 8) const uint GROUP_SHIFT = 7; // log2 of the columns of a group
 layout(constant_id = 9) const uint ROW_TILES = 4;   // of 16 rows of x, for each subgroup
-layout(constant_id = 10) const uint W_PAIRS = 2;    // of 16 rows of w
+layout(constant_id = 10) const uint W_TILES = 2;    // of 16 rows of w: 2, 4 or 8, a multiple of WAVES_M
 layout(constant_id = 11) const uint WAVES_M = 1;
 layout(constant_id = 12) const uint WAVES_N = 4;
 layout(constant_id = 13) const uint RESIDUAL = 0; // whether one is added, of y's dtype; not with SPLITS
@@ -63,10 +63,10 @@ vec4 added; // of the residual
 #include "fragment_codes.glsl"
 #include "quantized_result.glsl"
 
-const uint OWN_PAIRS = W_PAIRS / WAVES_M; // of w's pairs, those that a subgroup decodes
-const uint BLOCK_M = ROW_TILES * 16, BLOCK_N = W_PAIRS * 16;
+const uint OWN_TILES = W_TILES / WAVES_M; // of w's tiles, those that a subgroup decodes
+const uint BLOCK_M = ROW_TILES * 16, BLOCK_N = W_TILES * 16;
 const uint HALF_STEPS = 4;                // of half a chunk
-const uint CHUNK_QUADS = 2 * HALF_STEPS * 32;
+const uint CHUNK_QUADS = 2 * HALF_STEPS * 32; // of a tile of x
 const uint UNIT_COLUMNS = 32, HALF_COLUMNS = 64;
 
 uint g() { return gl_SubgroupInvocationID / 4; }
@@ -74,14 +74,13 @@ uint t() { return gl_SubgroupInvocationID % 4; }
 uint wave_m() { return gl_SubgroupID / WAVES_N; }
 uint wave_n() { return gl_SubgroupID % WAVES_N; }
 
-// Half a chunk of w as float16, twice: for each pair of matrices and each step a lane's words of both. At the end,
-// results.
-const uint HALF = WAVES_N * W_PAIRS * HALF_STEPS * 32;
-const uint STAGE_PITCH = W_PAIRS * 4 + 1, STAGES = WAVES_M * WAVES_N * 16 * STAGE_PITCH;
+// Half a chunk of w as float16, twice: for each tile and each step a lane's words. At the end, results.
+const uint HALF = WAVES_N * W_TILES * HALF_STEPS * 32;
+const uint STAGE_PITCH = W_TILES * 4 + 1, STAGES = WAVES_M * WAVES_N * 16 * STAGE_PITCH;
 shared uvec4 work[2 * HALF > STAGES ? 2 * HALF : STAGES];
 
-uint weights_at(uint half_, uint pair, uint step_) {
-    return (((half_ % 2 * WAVES_N + wave_n()) * W_PAIRS + pair) * HALF_STEPS + step_) * 32 + gl_SubgroupInvocationID;
+uint weights_at(uint half_, uint tile, uint step_) {
+    return (((half_ % 2 * WAVES_N + wave_n()) * W_TILES + tile) * HALF_STEPS + step_) * 32 + gl_SubgroupInvocationID;
 }
 
 uint m0, n0;                // the subgroup's first rows
@@ -91,15 +90,15 @@ uint w_at;                  // and words of the first row of w that it decodes
 uint scale_at, more_at;
 uint plane;                 // quads of a part of x
 uvec4 held_x[PARTS * ROW_TILES]; // under way
-uvec4 codes[2 * OWN_PAIRS];      // of half a chunk, under way; of 4 bits in x and y
-uint scales[2 * OWN_PAIRS];
-uvec4 codes_here[2 * OWN_PAIRS]; // of the half before, which is decoded
-f16vec2 scales_here[2 * OWN_PAIRS];
+uvec4 codes[2 * OWN_TILES];      // of half a chunk, under way; of 4 bits in x and y
+uint scales[2 * OWN_TILES];
+uvec4 codes_here[2 * OWN_TILES]; // of the half before, which is decoded
+f16vec2 scales_here[2 * OWN_TILES];
 uvec4 x_step[PARTS * ROW_TILES]; // of this step
-uvec4 w_step[W_PAIRS];
-vec4 acc[W_PAIRS * ROW_TILES * 2];
+uvec4 w_step[W_TILES];
+vec4 acc[W_TILES * ROW_TILES * 2];
 
-// Row `row` of the pairs that a lane has rows of: two of each.
+// Which row a lane's row number `row` is, relative to its first one. It has two neighbouring ones of each tile.
 uint row_of(uint row) { return row / 4 * 32 + row % 4; }
 
 void fetch_x(uint step_) {
@@ -108,11 +107,11 @@ void fetch_x(uint step_) {
     }
 }
 
-// Behind the last column, the last codes are read; x is zero there.
+// Behind the last column, the last codes are read: x is zero there, or they are not multiplied.
 void fetch_codes(uint half_) {
     uint unit = min(half_ / 2 * 4 + t(), p.x.cols / UNIT_COLUMNS - 1);
     uint words = GROUP_SHIFT == 4 ? p.x.cols / UNIT_COLUMNS : p.x.cols >> GROUP_SHIFT;
-    [[unroll]] for (uint k = 0; k < 2 * OWN_PAIRS; k++) {
+    [[unroll]] for (uint k = 0; k < 2 * OWN_TILES; k++) {
         uint at = w_at + row_of(k) * p.w_strides[0];
         if (BITS == 8) {
             codes[k] = w_4.data[at / 4 + unit * 2 + half_ % 2];
@@ -125,7 +124,7 @@ void fetch_codes(uint half_) {
 
 // Takes the codes under way, of half_, and begins the loads of those that follow.
 void take_codes(uint half_) {
-    [[unroll]] for (uint k = 0; k < 2 * OWN_PAIRS; k++) {
+    [[unroll]] for (uint k = 0; k < 2 * OWN_TILES; k++) {
         codes_here[k] = codes[k];
         uint bits = scales[k];
         if (GROUP_SHIFT == 4) {
@@ -146,20 +145,20 @@ uvec2 decode(uint row, uint step_) {
 }
 
 void decode_step(uint half_, uint step_) {
-    [[unroll]] for (uint k = 0; k < OWN_PAIRS; k++) {
+    [[unroll]] for (uint k = 0; k < OWN_TILES; k++) {
         uvec2 a = decode(2 * k, step_), b = decode(2 * k + 1, step_);
-        work[weights_at(half_, wave_m() * OWN_PAIRS + k, step_)] = uvec4(a.x, b.x, a.y, b.y);
+        work[weights_at(half_, wave_m() * OWN_TILES + k, step_)] = uvec4(a.x, b.x, a.y, b.y);
     }
 }
 
 // Half a chunk of the columns that quantized_matmul_split has added, which are float16 already.
 void copy_more(uint half_) {
     uint quads = q.more / 8;
-    [[unroll]] for (uint k = 0; k < OWN_PAIRS; k++) {
+    [[unroll]] for (uint k = 0; k < OWN_TILES; k++) {
         uint from = more_at + row_of(2 * k) * quads + half_ * 8;
         [[unroll]] for (uint word = 0; word < 2; word++) {
             uvec4 a = w_more[from + word * 4], b = w_more[from + quads + word * 4];
-            uint at = weights_at(0, wave_m() * OWN_PAIRS + k, 2 * word);
+            uint at = weights_at(0, wave_m() * OWN_TILES + k, 2 * word);
             work[at] = uvec4(a.x, b.x, a.y, b.y);
             work[at + 32] = uvec4(a.z, b.z, a.w, b.w);
         }
@@ -168,7 +167,7 @@ void copy_more(uint half_) {
 
 // Multiplies step step_ of half_, and begins the loads of the x that follows.
 void multiply_step(uint half_, uint step_, uint next) {
-    [[unroll]] for (uint k = 0; k < W_PAIRS; k++) {
+    [[unroll]] for (uint k = 0; k < W_TILES; k++) {
         w_step[k] = work[weights_at(half_, k, step_)];
     }
     [[unroll]] for (uint i = 0; i < PARTS * ROW_TILES; i++) {
@@ -176,7 +175,7 @@ void multiply_step(uint half_, uint step_, uint next) {
     }
     fetch_x(next);
     [[unroll]] for (uint i = 0; i < PARTS * ROW_TILES; i++) {
-        [[unroll]] for (uint k = 0; k < W_PAIRS; k++) {
+        [[unroll]] for (uint k = 0; k < W_TILES; k++) {
             uint at = (k * ROW_TILES + i % ROW_TILES) * 2;
             acc[at] = mul_add(w_step[k], x_step[i].xy, acc[at]);
             acc[at + 1] = mul_add(w_step[k], x_step[i].zw, acc[at + 1]);
@@ -195,7 +194,7 @@ void locate() {
     [[unroll]] for (uint i = 0; i < ROW_TILES; i++) {
         x_at[i] = min(m0 / 16 + i, row_tiles - 1) * chunks * CHUNK_QUADS + gl_SubgroupInvocationID;
     }
-    uint row = n0 + g() * 4 + row_of(wave_m() * OWN_PAIRS * 2);
+    uint row = n0 + g() * 4 + row_of(wave_m() * OWN_TILES * 2);
     more_at = row * (q.more / 8) + t();
     w_at = p.w_offset + row * p.w_strides[0];
     scale_at = row * (GROUP_SHIFT == 4 ? p.x.cols / UNIT_COLUMNS : p.x.cols >> GROUP_SHIFT);
@@ -231,35 +230,35 @@ void store_quad(uint m, uint n, vec4 v, int e, ivec4 of_n) {
     }
 }
 
-int row_exponents[(BLOCK_M + 31) / 32]; // of rows that each lane has of the block
+int row_exponents[(BLOCK_M + 31) / 32]; // of rows 32 i + lane of the block
 ivec4 column_exponents;                 // of this lane's quad of columns
 
 void load_exponents() {
     [[unroll]] for (uint i = 0; i < BLOCK_M; i += 32) {
         row_exponents[i / 32] = a_exponent(min(m0 + i + gl_SubgroupInvocationID, p.x.rows - 1));
     }
-    uint n = n0 + gl_SubgroupInvocationID % (W_PAIRS * 4) * 4;
+    uint n = n0 + gl_SubgroupInvocationID % (W_TILES * 4) * 4;
     [[unroll]] for (uint c = 0; c < 4; c++) {
-        column_exponents[c] = b_exponent(min(n + c, p.n - 1));
+        column_exponents[c] = b_exponent(n + c);
     }
 }
 
 // A row tile's results, through shared memory, so that the code that stores them exists once for each.
 void store_tile(uint i) {
     uint from = gl_SubgroupID * 16 * STAGE_PITCH;
-    [[unroll]] for (uint pair = 0; pair < W_PAIRS; pair += 2) {
+    [[unroll]] for (uint tile = 0; tile < W_TILES; tile += 2) {
         [[unroll]] for (uint j = 0; j < 2; j++) {
-            vec4 a = acc[(pair * ROW_TILES + i) * 2 + j], b = acc[((pair + 1) * ROW_TILES + i) * 2 + j];
-            uint at = from + (8 * j + 2 * t()) * STAGE_PITCH + pair * 4 + g();
+            vec4 a = acc[(tile * ROW_TILES + i) * 2 + j], b = acc[((tile + 1) * ROW_TILES + i) * 2 + j];
+            uint at = from + (8 * j + 2 * t()) * STAGE_PITCH + tile * 4 + g();
             work[at] = floatBitsToUint(vec4(a.xz, b.xz));
             work[at + STAGE_PITCH] = floatBitsToUint(vec4(a.yw, b.yw));
         }
     }
     subgroupMemoryBarrierShared();
     subgroupBarrier();
-    [[dont_unroll]] for (uint at = gl_SubgroupInvocationID; at < 16 * W_PAIRS * 4; at += 32) {
-        uint row = at / (W_PAIRS * 4), quad = at % (W_PAIRS * 4);
-        int e = subgroupShuffle(row_exponents[i / 2], i % 2 * 16 + row);
+    [[dont_unroll]] for (uint at = gl_SubgroupInvocationID; at < 16 * W_TILES * 4; at += 32) {
+        uint row = at / (W_TILES * 4), quad = at % (W_TILES * 4);
+        int e = subgroupShuffle(row_exponents[i / 2], i % 2 * 16 + row); // all lanes have as many turns
         store_quad(m0 + i * 16 + row, n0 + quad * 4, uintBitsToFloat(work[from + row * STAGE_PITCH + quad]), e,
                    column_exponents);
     }
@@ -309,7 +308,7 @@ void main() {
     uint coded = chunks_of(p.x.cols) * 2; // halves of chunks
     bool last = gl_WorkGroupID.z + 1 == SPLITS;
     uint first = gl_WorkGroupID.z * q.split_runs * 2, end = last ? coded : first + q.split_runs * 2;
-    [[unroll]] for (uint i = 0; i < W_PAIRS * ROW_TILES * 2; i++) {
+    [[unroll]] for (uint i = 0; i < W_TILES * ROW_TILES * 2; i++) {
         acc[i] = vec4(0.0);
     }
     fetch_codes(first);

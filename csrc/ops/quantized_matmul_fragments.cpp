@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kChunkColumns = 128; // 8 * CHUNK_RUNS of fragment_runs.glsl
 constexpr int64_t kMoreColumns = 64;   // added to those of x are multiples of that
-constexpr uint32_t kPairs = 4;         // pairs of tiles of 8 rows of w that a subgroup has
-constexpr int64_t kBlockN = kPairs * 16;
+constexpr uint32_t kTiles = 4;         // of 16 rows of w, that a subgroup has
+constexpr int64_t kBlockN = kTiles * 16;
 // Shared memory of the largest shape, with waves_n = 2: two halves of a chunk, 64 columns of 128 rows as float16.
 constexpr uint32_t kWeightBytes = 2 * 64 * (2 * kBlockN) * 2;
 
@@ -39,7 +39,7 @@ struct FragmentsPlan : PartsPlan {
     uint32_t chunks_of(uint32_t s) const { return uint32_t(divide_up(chunks, s)); }
 
     // Where more subgroups share weights, a row takes less time, but more rows that do not exist are computed. The
-    // ratios are from products of 512 rows on an H200.
+    // ratios, and the times of a chunk above, are from products of 512 rows on an H200, of an earlier form.
     uint32_t best_waves(int64_t m) const {
         uint32_t best = 1;
         double least = 0;
@@ -105,7 +105,7 @@ void dispatch_fragment_matrices(Lowering &lowering, QuantizedProduct &x) {
                                                        .parts = plan.x_parts,
                                                        .group_shift = x.p.group_shift,
                                                        .row_tiles = plan.row_tiles,
-                                                       .w_pairs = kPairs,
+                                                       .w_tiles = kTiles,
                                                        .waves_m = plan.waves_m,
                                                        .waves_n = plan.waves_n,
                                                        .residual = uint32_t(whole && bool(x.residual))},

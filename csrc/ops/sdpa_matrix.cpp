@@ -159,9 +159,9 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
                           p, grid_1d(lowering.device(), n));
     };
     if (fragments) {
-        const bool exact = a.q.dtype == DT_FLOAT32 || a.out.dtype == DT_FLOAT32;
+        const uint32_t w_parts = a.q.dtype == DT_FLOAT32 ? 2 : 1;
         const uint32_t row_tiles = fragment_row_tiles(lowering, a);
-        dispatch(in_fragments(spec, exact ? 2 : 1, row_tiles, held_tiles(lowering, a)), fragment_groups(a, row_tiles));
+        dispatch(in_fragments(spec, w_parts, row_tiles, held_tiles(lowering, a)), fragment_groups(a, row_tiles));
     } else {
         dispatch(spec, groups);
     }

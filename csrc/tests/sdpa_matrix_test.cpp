@@ -8,9 +8,10 @@ using kpx::Array;
 namespace {
 
 // The dispatch of attention itself, of 32 query heads and 8 key heads of 128 elements.
-RecordedDispatch attention(RecordedLowering &lowering, uint32_t dtype, int64_t queries, int64_t keys) {
+RecordedDispatch attention(RecordedLowering &lowering, uint32_t dtype, uint32_t cache_dtype, int64_t queries,
+                           int64_t keys) {
     const Array q = RecordedLowering::array(dtype, {1, 32, queries, 128});
-    const Array k = RecordedLowering::array(dtype, {1, 8, keys, 128});
+    const Array k = RecordedLowering::array(cache_dtype, {1, 8, keys, 128});
     const Array arrays[] = {q, k, k, {}, {}, q};
     kpx::SDPAOp op{};
     op.scale = 1;
@@ -27,7 +28,7 @@ struct Launch {
 Launch launch(uint32_t dtype, int64_t queries, uint32_t shared_bytes = 49152) {
     RecordedLowering lowering;
     lowering.traits.max_shared_bytes = shared_bytes;
-    const RecordedDispatch made = attention(lowering, dtype, queries, 4096);
+    const RecordedDispatch made = attention(lowering, dtype, dtype, queries, 4096);
     CHECK(made.kernel == kpx::spec::sdpa_fragments::kKernel);
     const size_t n = made.spec.size();
     return {made.spec[n - 2], made.spec[n - 1], made.grid.x * made.grid.y};
@@ -51,5 +52,16 @@ TEST(subgroups_have_two_tiles_of_rows_where_there_are_many) {
 TEST(devices_without_fragments_keep_scores_in_shared_memory) {
     RecordedLowering lowering;
     lowering.traits.fragments = false;
-    CHECK(attention(lowering, DT_FLOAT32, 2048, 4096).kernel == kpx::spec::sdpa_coopmat::kKernel);
+    CHECK(attention(lowering, DT_FLOAT32, DT_FLOAT32, 2048, 4096).kernel == kpx::spec::sdpa_coopmat::kKernel);
+}
+
+// Keys and values of 16 bits are one part each, but weights of float32 queries still two.
+TEST(queries_of_float32_over_a_cache_of_16_bits) {
+    RecordedLowering lowering;
+    const RecordedDispatch made = attention(lowering, DT_FLOAT32, DT_BFLOAT16, 2048, 4096);
+    CHECK(made.kernel == kpx::spec::sdpa_fragments::kKernel);
+    const std::vector<uint32_t> &spec = made.spec;
+    const size_t n = spec.size(); // k_steps, v_steps and lanes come before w_parts, row_tiles and q_held
+    CHECK(spec[n - 9] == 2 && spec[n - 8] == 1 && spec[n - 7] == 1);
+    CHECK(spec[n - 3] == 2 && spec[n - 2] == 2 && spec[n - 1] == 3);
 }

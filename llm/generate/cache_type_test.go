@@ -1,7 +1,9 @@
 package generate
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +12,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/model"
+	"github.com/kompute-go/kompute-go/llm/nn"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
@@ -110,6 +113,55 @@ func TestCacheTypes(t *testing.T) {
 			require.Less(t, all.difference, bounds[dtype]*all.deviation)
 			require.GreaterOrEqual(t, all.agree, all.rows*97/100)
 			require.InDelta(t, all.reference/n, all.surprise/n, 0.01)
+		}
+	})
+}
+
+// lastLogits feeds all tokens, so many at a time, or as the last rows of a piece of 32 more if
+// that is 0, and returns the logits of the last one.
+func lastLogits(t *testing.T, d *kompute.Device, o model.Options, ids []uint32, together int) (logits []float32) {
+	f := testmodel.NewFixture(t, d, testmodel.OpenMote(t), o, len(ids))
+	defer f.Close()
+	if together > 0 {
+		for part := range slices.Chunk(ids, together) {
+			logits = f.Logits(model.LastRow, part...)
+		}
+		return logits
+	}
+	place, err := nn.NewPiece(d, len(ids)+32)
+	require.NoError(t, err)
+	defer place.Close()
+	require.NoError(t, place.Set(0, len(ids)))
+	tokens, err := kompute.New(d, append(make([]uint32, 32), ids...), 1, len(ids)+32)
+	require.NoError(t, err)
+	defer tokens.Close()
+	sc := f.Stream.Scope()
+	defer sc.Close()
+	logits, err = f.Model.Forward(f.Stream, model.Pass{Tokens: tokens, State: f.State, Piece: place}).Read(t.Context())
+	require.NoError(t, err)
+	return logits
+}
+
+// Many tokens at a time read a cache of another type than the activations in other ways
+// than few do, and give the same logits.
+func TestPromptsOfCacheTypes(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	var ids []int
+	for _, c := range cases {
+		ids = append(append(ids, c.PromptIDs...), c.GeneratedIDs...)
+	}
+	text := testmodel.Unsigned(ids[:80])
+	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
+		for _, o := range testmodel.Some(d, model.Options{CacheType: array.BFloat16},
+			model.Options{DType: array.BFloat16, CacheType: array.Float32}, model.Options{CacheType: array.Float16},
+			model.Options{CacheType: array.Uint8}) {
+			tolerance := 1e-2
+			if o.DType == array.BFloat16 {
+				tolerance = 5e-2
+			}
+			want := lastLogits(t, d, o, text, 16)
+			testmodel.RequireClose(t, want, lastLogits(t, d, o, text, len(text)), tolerance, fmt.Sprint("at once: ", o))
+			testmodel.RequireClose(t, want, lastLogits(t, d, o, text, 0), tolerance, fmt.Sprint("a piece: ", o))
 		}
 	})
 }

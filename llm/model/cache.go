@@ -65,7 +65,7 @@ type state interface {
 
 // stateAt returns the layers of a state for a pass over n tokens. With keys and values
 // of the activations' type, attention reads them where they lie, by kernels made for
-// that; others are a page.
+// that; of others, many tokens read them where they lie, too, and few as a page.
 func stateAt[T kompute.Float](s *kompute.Stream, of DecodeState, at *nn.Place, n int) nn.Layers[T] {
 	switch c := of.(type) {
 	case *nn.KVCache[T]:

@@ -1,6 +1,9 @@
 package nn
 
 import (
+	"fmt"
+
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
@@ -9,20 +12,21 @@ import (
 // activations of the cache's type.
 func PlaceCache[T kompute.Float](c *KVCache[T], at *Place) Layers[T] {
 	if at.piece != nil {
-		return &placedPiece[T, T]{c, at}
+		return &placedRows[T, T]{c.layers, at, at.piece, at.paged}
 	}
 	return &placedCache[T]{c, at}
 }
 
 // PlaceCacheAs returns a cache's layers for a pass over n tokens at that place, with
-// activations of type T, as one page that holds the whole sequence: keys and values are
-// rounded to the cache's type. What the pass needs belongs to the innermost open scope
-// of s.
+// activations of type T: keys and values are rounded to the cache's type. Few tokens, and
+// a cache of codes, take the whole sequence as one page. What the pass needs belongs to
+// the innermost open scope of s.
 func PlaceCacheAs[T kompute.Float, C ops.PageElement](s *kompute.Stream, c *KVCache[C], at *Place, n int) Layers[T] {
-	if at.piece != nil {
-		return &placedPiece[T, C]{c, at}
+	paged := at.paged
+	if at.piece == nil && n >= jointRows {
+		paged = sharesLoads(s.Device())
 	}
-	return &placedPages[T, C]{c.layers, at.rows(s, n)}
+	return &placedRows[T, C]{c.layers, at, at.rows(s, n), paged}
 }
 
 // placedCache is a cache, and where the tokens of a pass go in it.
@@ -59,6 +63,83 @@ func (l *placedLayer[T]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], s
 	keys, values := l.keys.Slice(2, 0, end), l.values.Slice(2, 0, end)
 	defer closeAll(keys, values)
 	return join(s, ops.SDPA(s, q, keys, values, p))
+}
+
+// placedRows is a cache, and rows whose tokens go there. To the updates, it is the only
+// page.
+type placedRows[T kompute.Float, C ops.PageElement] struct {
+	layers []LayerCache[C]
+	at     *Place
+	rows   *Rows
+	paged  bool // attention may read the cache as a page, too: rows share loads of its keys then
+}
+
+// Layer implements [Layers].
+func (p *placedRows[T, C]) Layer(i int) KV[T] { return &rowsLayer[T, C]{&p.layers[i], p} }
+
+type rowsLayer[T kompute.Float, C ops.PageElement] struct {
+	*LayerCache[C]
+	of *placedRows[T, C]
+}
+
+// Rotate implements [KV]: [1, R, n, D] to [R, n, D].
+func (l *rowsLayer[T, C]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T]) *kompute.Tensor[T] {
+	return rotateRows(s, r, heads, l.of.rows)
+}
+
+// mostPagedHead is how many elements a head has at most that the attention to pages takes
+// on tensor cores.
+const mostPagedHead = 128
+
+// mostPagedRows is the number of rows of heads up to which attention to pages is faster
+// than ops.SDPA (measured with a cache of the activations' type). That has one workgroup
+// for 64 of them, too few for a large GPU then; attention to pages divides the keys of such
+// a tile among several.
+const mostPagedRows = 8192
+
+// Attend implements [KV]. Queries of a piece before its first token see some of the
+// earlier keys, or none.
+func (l *rowsLayer[T, C]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
+	rows, n, d := q.Dim(0), q.Dim(1), q.Dim(2)
+	if l.readsPage(rows, n, d) {
+		return (&pagedLayer[T, C]{l.LayerCache, l.of.rows}).Attend(s, q, k, v, scale)
+	}
+	updateRows(s, l.LayerCache, k, v, l.of.rows)
+	at, cache := l.of.at, l.LayerCache
+	if at.keys == nil { // the host knows how many there are
+		end := at.first + rows
+		cache = &LayerCache[C]{cache.keys.Slice(2, 0, end), cache.values.Slice(2, 0, end)}
+		defer closeAll(cache.keys, cache.values)
+	}
+	p := ops.SDPAParams[T]{Scale: scale, Causal: true, KeyLength: at.keys}
+	return join(s, sdpaOver(s, byHead(q.Reshape(1, rows, n, d)), cache, p))
+}
+
+// readsPage reports whether that many rows of n heads of d elements read the cache as a
+// page: always if it is of codes, and few rows of another type than the cache's, whose
+// keys are divided among workgroups then.
+func (l *rowsLayer[T, C]) readsPage(rows, n, d int) bool {
+	own, cache := array.DTypeOf[T](), array.DTypeOf[C]()
+	switch {
+	case !cache.IsFloat():
+		return true
+	case rows < jointRows:
+		return own != cache
+	}
+	return l.of.paged && rows*n <= mostPagedRows && d <= mostPagedHead
+}
+
+// sdpaOver is ops.SDPA over a layer of floats.
+func sdpaOver[T kompute.Float, C ops.PageElement](s *kompute.Stream, q *kompute.Tensor[T], l *LayerCache[C], p ops.SDPAParams[T]) *kompute.Tensor[T] {
+	switch l := any(l).(type) {
+	case *LayerCache[float32]:
+		return ops.SDPA(s, q, l.keys, l.values, p)
+	case *LayerCache[kompute.Float16]:
+		return ops.SDPA(s, q, l.keys, l.values, p)
+	case *LayerCache[kompute.BFloat16]:
+		return ops.SDPA(s, q, l.keys, l.values, p)
+	}
+	return kompute.Failed[T](s, fmt.Errorf("%w: attention to keys of type %v", kompute.ErrDType, array.DTypeOf[C]()))
 }
 
 // byHead swaps the axes of tokens and heads.

@@ -46,6 +46,9 @@ func (p *Place) cacheStart() []ops.Position {
 
 // rows describes n tokens of a sequence that has one page, number 0.
 func (p *Place) rows(s *kompute.Stream, n int) *Rows {
+	if p.piece != nil {
+		return p.piece
+	}
 	if p.onDevice() {
 		return &Rows{Positions: p.rope, Lengths: p.keys, Slots: p.rope, Sequences: p.zero, Table: p.table}
 	}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
@@ -111,62 +110,4 @@ func (p *Piece) Close() error {
 		return nil
 	}
 	return p.numbers.Close()
-}
-
-// placedPiece is a cache, and the piece whose tokens go there.
-type placedPiece[T kompute.Float, C ops.PageElement] struct {
-	cache *KVCache[C]
-	at    *Place
-}
-
-// Layer implements [Layers].
-func (p *placedPiece[T, C]) Layer(i int) KV[T] {
-	return &pieceLayer[T, C]{&p.cache.layers[i], p.at}
-}
-
-// pieceLayer is a layer of a cache, and the rows of a piece whose tokens go there. To
-// the updates, it is the only page.
-type pieceLayer[T kompute.Float, C ops.PageElement] struct {
-	*LayerCache[C]
-	at *Place
-}
-
-// Rotate implements [KV]: [1, R, n, D] to [R, n, D].
-func (l *pieceLayer[T, C]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.Tensor[T]) *kompute.Tensor[T] {
-	return rotateRows(s, r, heads, l.at.piece)
-}
-
-// mostPagedHead is how many elements a head has at most that the attention to pages takes
-// on tensor cores.
-const mostPagedHead = 128
-
-// mostPagedRows is the number of rows of heads up to which attention to pages is faster
-// than ops.SDPA. That has one workgroup for 64 of them, too few for a large GPU then;
-// attention to pages divides the keys of such a tile among several.
-const mostPagedRows = 8192
-
-// Attend implements [KV]. Queries before the first token see some of the earlier keys,
-// or none.
-func (l *pieceLayer[T, C]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
-	rows, n, d := q.Dim(0), q.Dim(1), q.Dim(2)
-	codes := !array.DTypeOf[C]().IsFloat()
-	if codes || l.at.paged && rows*n <= mostPagedRows && d <= mostPagedHead {
-		return (&pagedLayer[T, C]{l.LayerCache, l.at.piece}).Attend(s, q, k, v, scale)
-	}
-	updateRows(s, l.LayerCache, k, v, l.at.piece)
-	p := ops.SDPAParams[T]{Scale: scale, Causal: true, KeyLength: l.at.keys}
-	return join(s, sdpaOver(s, byHead(q.Reshape(1, rows, n, d)), l.LayerCache, p))
-}
-
-// sdpaOver is ops.SDPA over a layer of floats.
-func sdpaOver[T kompute.Float, C ops.PageElement](s *kompute.Stream, q *kompute.Tensor[T], l *LayerCache[C], p ops.SDPAParams[T]) *kompute.Tensor[T] {
-	switch l := any(l).(type) {
-	case *LayerCache[float32]:
-		return ops.SDPA(s, q, l.keys, l.values, p)
-	case *LayerCache[kompute.Float16]:
-		return ops.SDPA(s, q, l.keys, l.values, p)
-	case *LayerCache[kompute.BFloat16]:
-		return ops.SDPA(s, q, l.keys, l.values, p)
-	}
-	return kompute.Failed[T](s, fmt.Errorf("%w: attention to keys of type %v", kompute.ErrDType, array.DTypeOf[C]()))
 }

@@ -61,6 +61,14 @@ func sdpaLong() []Case {
 	return []Case{prompt, many, cache, masked, biased}
 }
 
+// over gives a case keys and values of another type.
+func over(r source, c Case, dtype array.DType) Case {
+	for _, operand := range []string{"k", "v"} {
+		c.In[operand] = r.normal(dtype, 1, c.In[operand].Shape...)
+	}
+	return c
+}
+
 // sdpaOverOthers are attentions to keys and values of another type than the queries'.
 func sdpaOverOthers() []Case {
 	var cases []Case
@@ -69,16 +77,28 @@ func sdpaOverOthers() []Case {
 		{array.Float32, array.BFloat16}, {array.Float32, array.Float16}, {array.BFloat16, array.Float32}, {array.Float16, array.BFloat16},
 	} {
 		for _, tq := range []int{1, 5, 40} { // the last ones by the kernels for prompts
-			c := attention(r, types[0], 1, 32, 16, tq, 70, 128)
-			for _, operand := range []string{"k", "v"} {
-				c.In[operand] = r.normal(types[1], 1, c.In[operand].Shape...)
-			}
+			c := over(r, attention(r, types[0], 1, 32, 16, tq, 70, 128), types[1])
 			c.Name = name(types[0], fmt.Sprintf("%d queries over %v", tq, types[1]), nil)
 			c.In["key_length"], c.Params.Causal = dense(array.Int32, []float64{66}, 1), true
 			cases = append(cases, c)
 		}
 	}
-	return cases
+	many := over(r, attention(r, array.Float32, 1, 128, 64, 521, 90, 128), array.BFloat16) // see sdpaLong
+	many.Name = "many heads over bfloat16"
+	special := withSpecialValues(over(r, attention(r, array.Float32, 1, 32, 16, 40, 70, 64), array.Float16))
+	special.Name = "infinities and NaNs over float16"
+	special.In["mask"] = r.normal(array.Float32, 2, 40, 70)
+	return append(cases, many, special)
+}
+
+// withSpecialValues puts an infinity or a NaN into the values of each head, at key 60 of 70.
+func withSpecialValues(c Case) Case {
+	return changeRows(c, "v", func(row int, x []float64) {
+		special := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
+		if row%70 == 60 {
+			x[row%len(x)] = special[row/70%3]
+		}
+	})
 }
 
 func sdpaShapes(dtype array.DType) []Case {
@@ -193,30 +213,24 @@ func sdpaPrompts(dtype array.DType) []Case {
 			*c = changeRows(*c, "v", func(_ int, x []float64) { scale(x, 1e-30) })
 		})
 	}
-	add("values with infinities and NaNs", 40, 70, 64, func(c *Case) { // every query sees them: 0 times them has no defined result
-		*c = changeRows(*c, "v", func(row int, x []float64) {
-			special := []float64{math.Inf(1), math.Inf(-1), math.NaN()}
-			if row%70 == 60 {
-				x[row%len(x)] = special[row/70%3]
-			}
-		})
-	})
+	// Every query sees them: 0 times them has no defined result.
+	add("values with infinities and NaNs", 40, 70, 64, func(c *Case) { *c = withSpecialValues(*c) })
 	return cases
 }
 
 // sdpaVariants are what random cases choose from: each builds kernels of its own.
 var sdpaVariants = []struct {
-	dtype  array.DType
-	d      int
-	mask   string
-	length bool
+	dtype, cache array.DType // of queries, and of keys and values
+	d            int
+	mask         string
+	length       bool
 }{
-	{array.Float32, 64, "", false},
-	{array.Float32, 128, "bool", true},
-	{array.BFloat16, 128, "", true},
-	{array.BFloat16, 80, "bias", false},
-	{array.Float16, 32, "bias", true},
-	{array.Float16, 256, "bool", false},
+	{array.Float32, array.Float32, 64, "", false},
+	{array.Float32, array.BFloat16, 128, "bool", true},
+	{array.BFloat16, array.BFloat16, 128, "", true},
+	{array.BFloat16, array.Float32, 80, "bias", false},
+	{array.Float16, array.Float16, 32, "bias", true},
+	{array.Float16, array.Float16, 256, "bool", false},
 }
 
 func randomSDPA(t *rapid.T) Case {
@@ -229,7 +243,7 @@ func randomSDPA(t *rapid.T) Case {
 		tq = 1
 	}
 	b := rapid.IntRange(1, 2).Draw(t, "B")
-	c := attention(r, dtype, b, hkv*rapid.IntRange(1, 4).Draw(t, "group"), hkv, tq, tk, d)
+	c := over(r, attention(r, dtype, b, hkv*rapid.IntRange(1, 4).Draw(t, "group"), hkv, tq, tk, d), v.cache)
 	for _, name := range []string{"q", "k", "v"} {
 		c.In[name] = drawLayout(t, name, c.In[name])
 	}

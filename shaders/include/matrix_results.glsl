@@ -26,7 +26,8 @@ void store_plain(uint m, uint n) {
     }
 }
 
-// Four neighbouring results that exist, of no flagged row; e, of_n: the exponents of their row and columns.
+// Four neighbouring results, of which the first exists, with the exponents of their row and columns: of no flagged one,
+// or stored again later.
 void store_scaled(uint m, uint n, vec4 v, int e, ivec4 of_n) {
     [[unroll]] for (uint c = 0; c < 4; c++) {
         v[c] = scale_by(v[c], clamp(e + of_n[c], -252, 252));
@@ -47,7 +48,7 @@ void store_scaled(uint m, uint n, vec4 v, int e, ivec4 of_n) {
     }
 }
 
-// The same of any row and columns.
+// The same where none may exist.
 void store_results(uint m, uint n, vec4 v) {
     if (m >= RESULT_M || n >= RESULT_N) {
         return;
