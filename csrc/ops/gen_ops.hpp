@@ -900,8 +900,9 @@ class ScatterCall : public CallOf<ScatterOp> {
 void lower_scatter(Lowering &lowering, const ScatterCall &call);
 
 // q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv], mask bool or float [B, Hq, Tq, Tk] (broadcast by the
-// caller), key_length int32 [1], out [B, Hq, Tq, Dv]. Keys at or past key_length do not exist. causal: query i sees
-// keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
+// caller), key_length int32 [1], out [B, Hq, Tq, Dv]. k and v are of one float type, q and out of one, too. Keys at or
+// past key_length do not exist. causal: query i sees keys up to L - Tq + i, where L is the key length. A query that
+// sees no key gives zeros.
 class SDPACall : public CallOf<SDPAOp> {
   public:
     static constexpr int32_t kOp = 29;

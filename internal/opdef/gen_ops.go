@@ -1119,8 +1119,9 @@ type SDPAParams struct {
 // SDPA is the op sdpa and its operands.
 //
 // q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv], mask bool or float [B, Hq, Tq, Tk] (broadcast by the
-// caller), key_length int32 [1], out [B, Hq, Tq, Dv]. Keys at or past key_length do not exist. causal: query i sees
-// keys up to L - Tq + i, where L is the key length. A query that sees no key gives zeros.
+// caller), key_length int32 [1], out [B, Hq, Tq, Dv]. k and v are of one float type, q and out of one, too. Keys at or
+// past key_length do not exist. causal: query i sees keys up to L - Tq + i, where L is the key length. A query that
+// sees no key gives zeros.
 var SDPA = struct {
 	Op
 	Q, K, V, Mask, KeyLength, Out Operand

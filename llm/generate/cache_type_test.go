@@ -176,7 +176,8 @@ func TestReplaysOfCacheTypes(t *testing.T) {
 			withSession(t, f, d, model.Options{CacheType: dtype}, func(s *Session) {
 				c := cases[1]
 				var want []int
-				for _, eager := range []bool{true, false} {
+				for _, eager := range []bool{true, false, false, false} {
+					forget(t, s)
 					r, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), Eager: eager, MaxTokens: 40})
 					require.NoError(t, err)
 					require.Equal(t, eager, s.Stats().Work.Replays == 0)
@@ -185,6 +186,7 @@ func TestReplaysOfCacheTypes(t *testing.T) {
 					}
 					require.Equal(t, want, r.IDs, dtype)
 				}
+				require.NotEmpty(t, capturedRows(s))
 				require.Empty(t, s.Stream().Stats().Fallbacks)
 			})
 		}
