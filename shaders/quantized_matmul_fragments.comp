@@ -63,9 +63,9 @@ vec4 added; // of the residual
 #include "fragment_codes.glsl"
 #include "quantized_result.glsl"
 
-const uint OWN_TILES = W_TILES / WAVES_M; // of w's tiles, those that a subgroup decodes
+const uint OWN_TILES = W_TILES / WAVES_M;     // of w's tiles, those that a subgroup decodes
 const uint BLOCK_M = ROW_TILES * 16, BLOCK_N = W_TILES * 16;
-const uint HALF_STEPS = 4;                // of half a chunk
+const uint HALF_STEPS = 4;                    // of half a chunk
 const uint CHUNK_QUADS = 2 * HALF_STEPS * 32; // of a tile of x
 const uint UNIT_COLUMNS = 32, HALF_COLUMNS = 64;
 
@@ -83,12 +83,12 @@ uint weights_at(uint half_, uint tile, uint step_) {
     return (((half_ % 2 * WAVES_N + wave_n()) * W_TILES + tile) * HALF_STEPS + step_) * 32 + gl_SubgroupInvocationID;
 }
 
-uint m0, n0;                // the subgroup's first rows
-uint first_n;               // of w, where blocks before this one end
-uint x_at[ROW_TILES];       // this lane's first quads of x
-uint w_at;                  // and words of the first row of w that it decodes
+uint m0, n0;                     // the subgroup's first rows
+uint first_n;                    // of w, where blocks before this one end
+uint x_at[ROW_TILES];            // this lane's first quads of x
+uint w_at;                       // and words of the first row of w that it decodes
 uint scale_at, more_at;
-uint plane;                 // quads of a part of x
+uint plane;                      // quads of a part of x
 uvec4 held_x[PARTS * ROW_TILES]; // under way
 uvec4 codes[2 * OWN_TILES];      // of half a chunk, under way; of 4 bits in x and y
 uint scales[2 * OWN_TILES];

@@ -141,8 +141,9 @@ func promptProducts() []Case {
 		quantizedProduct(f, r, array.Float32, array.BFloat16, true, 3072, 96, 33))
 }
 
-// RunFragmentProducts tests quantized products that quantized_matmul_fragments takes, on dev, which stays open: at the edges of tiles, by one workgroup and by several for a tile, and with rows of either
-// operand that float16 cannot hold.
+// RunFragmentProducts tests quantized products that quantized_matmul_fragments takes, on dev, which
+// stays open: at the edges of tiles, by one workgroup and by several for a tile, and with rows of
+// either operand that float16 cannot hold.
 func RunFragmentProducts(t *testing.T, dev *kompute.Device) {
 	r := &runner{suite: quantizedMatMulSuite(), dev: dev, cpu: dev}
 	r.cases = fragmentProducts

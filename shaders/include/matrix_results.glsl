@@ -26,8 +26,8 @@ void store_plain(uint m, uint n) {
     }
 }
 
-// Four neighbouring results, of which the first exists, with the exponents of their row and columns: of no flagged one,
-// or stored again later.
+// Stores four neighbouring results, of which the first exists. e, of_n: the exponents of their row and columns. Results
+// of flagged ones are wrong, and must be stored again.
 void store_scaled(uint m, uint n, vec4 v, int e, ivec4 of_n) {
     [[unroll]] for (uint c = 0; c < 4; c++) {
         v[c] = scale_by(v[c], clamp(e + of_n[c], -252, 252));
@@ -48,7 +48,7 @@ void store_scaled(uint m, uint n, vec4 v, int e, ivec4 of_n) {
     }
 }
 
-// The same where none may exist.
+// The same for results of which perhaps none exists, of no flagged row.
 void store_results(uint m, uint n, vec4 v) {
     if (m >= RESULT_M || n >= RESULT_N) {
         return;
