@@ -3,9 +3,10 @@
 // with the basename that it has in every layer.
 //
 // Ops take host arrays of any strides and offset; an absent operand is the zero
-// array. Outputs are allocated by the caller and have the right shape; only
-// SliceUpdate writes to an operand that it also keeps. An output must not
-// overlap an operand, unless it is the very same view.
+// array. Outputs are allocated by the caller and have the right shape. Operands that
+// csrc/ops/ops.def marks with an exclamation mark, such as the pages of PagedUpdate,
+// are changed in place. An output must not overlap an operand, unless it is the very
+// same view.
 //
 // Arithmetic on floats runs in float32, whatever the elements are, and is
 // rounded once when it is stored, to the nearest, ties to even.

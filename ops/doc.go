@@ -26,8 +26,8 @@
 //
 // Operands may be any views: transposed, sliced, broadcast, at any offset. A
 // result is always contiguous, and belongs to the innermost open scope of the
-// stream; only [SliceUpdate] returns one of its operands, which it changes in
-// place. Results without elements take no work.
+// stream; only [SliceUpdate] and [PagedUpdate] return one of their operands, which
+// they change in place. Results without elements take no work.
 //
 // Floats of every type are computed in float32 and rounded once, to nearest
 // even, when a 16-bit result is stored. Integers are computed in their own type
@@ -46,6 +46,6 @@
 //   - kompute.ErrDType: an element type that the op does not take, where Go's
 //     types do not rule it out
 //   - kompute.ErrTooLarge: an operand or the result has more elements than 32
-//     bits can count
+//     bits can count, or the result takes more than 4 GiB
 //   - the error of a failed operand, if one is the result of a rejected call
 package ops
