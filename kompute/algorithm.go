@@ -35,12 +35,13 @@ func (a *Algorithm) create(b *vulkanBackend, spirv []uint32) error {
 	}
 	a.handle = handle
 	a.res = &algorithmResource{d: d, native: b.native, handle: handle}
+	d.algorithms[a.res] = struct{}{}
 	runtime.AddCleanup(a, func(r *algorithmResource) { r.close() }, a.res)
 	return nil
 }
 
 // Close frees the kernel after its last dispatch; the tensors stay. Closing
-// again does nothing.
+// again does nothing. Closing the device closes its algorithms.
 func (a *Algorithm) Close() error {
 	if a != nil && a.res != nil {
 		a.res.close()
@@ -81,6 +82,7 @@ func (r *algorithmResource) free() {
 	if r.closed && r.users == 0 && r.handle != nil {
 		r.native.destroyAlgorithm(r.handle)
 		r.handle = nil
+		delete(r.d.algorithms, r)
 	}
 }
 

@@ -221,7 +221,9 @@ func (c *capture) finish() (*Region, error) {
 	}
 	r := newRegion(c)
 	if err := s.queue.endCapture(r, c); err != nil {
+		s.failIfLost(err)
 		s.dev.mu.Lock()
+		r.forgetUses()
 		err = c.fail("capture", "", err)
 		s.dev.mu.Unlock()
 		c.ended = true // the queue has ended it

@@ -56,7 +56,18 @@ func goError(code C.kpx_result, e *C.kpx_error) error {
 		}
 		text = append(text, byte(c))
 	}
-	return nativeError(int(code), e.of_content != 0, uint64(e.requested), uint64(e.available), string(text))
+	return nativeError(int(code), earlierOf(e), uint64(e.requested), uint64(e.available), string(text))
+}
+
+// earlierOf returns what the error says of earlier work.
+func earlierOf(e *C.kpx_error) earlier {
+	switch {
+	case e.of_content != 0:
+		return contentLost
+	case e.of_window != 0:
+		return windowLost
+	}
+	return nothingLost
 }
 
 func vulkanDevices() ([]DeviceInfo, error) {

@@ -191,6 +191,10 @@ func (d *Device) finish(streams []*Stream) {
 	for r := range d.reads {
 		r.forget()
 	}
+	for r := range d.algorithms {
+		r.closed = true
+		r.free()
+	}
 	for r := d.resources; r != nil; r = r.next {
 		r.free()
 	}

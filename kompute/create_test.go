@@ -234,11 +234,11 @@ func TestErrorsRead(t *testing.T) {
 		codeUnsupported: ErrUnsupported, codeInvalid: ErrInvalid, codeOutOfMemory: ErrOutOfMemory, codeDeviceLost: ErrDeviceLost,
 		codeNoVulkan: ErrNoVulkan, codeTooLarge: ErrTooLarge, codeDriver: ErrDriver, 7: ErrInternal, 99: ErrInternal,
 	} {
-		err := nativeError(code, false, 0, 0, "the reason")
+		err := nativeError(code, nothingLost, 0, 0, "the reason")
 		require.ErrorIs(t, err, want)
 		require.ErrorContains(t, err, "the reason")
 	}
-	require.ErrorAs(t, nativeError(codeOutOfMemory, false, 5, 4, ""), &memory)
+	require.ErrorAs(t, nativeError(codeOutOfMemory, nothingLost, 5, 4, ""), &memory)
 }
 
 func TestZeroValuesFailWithoutPanic(t *testing.T) {

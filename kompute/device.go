@@ -61,8 +61,9 @@ type Device struct {
 	past       DeviceStats              // totals of closed streams
 	resources  *resource                // live ones
 	reads      map[*vulkanRead]struct{} // with a native handle
-	freed      []uintptr                // native handles to destroy
-	freesLater bool                     // freeNative will destroy several at once
+	algorithms map[*algorithmResource]struct{}
+	freed      []uintptr // native handles to destroy
+	freesLater bool      // freeNative will destroy several at once
 	live       int
 	liveBytes  int64
 	peakBytes  int64
@@ -80,7 +81,7 @@ func newDevice(info DeviceInfo, opts options) *Device {
 	if free := info.MemoryAvailable; opts.budget > 0 && (free <= 0 || free > opts.budget) {
 		info.MemoryAvailable = opts.budget
 	}
-	d := &Device{info: info, opts: opts, budget: opts.budget, streams: make(map[*Stream]struct{}), reads: make(map[*vulkanRead]struct{}), changes: 1, logged: make(map[[2]string]bool)}
+	d := &Device{info: info, opts: opts, budget: opts.budget, streams: make(map[*Stream]struct{}), reads: make(map[*vulkanRead]struct{}), algorithms: make(map[*algorithmResource]struct{}), changes: 1, logged: make(map[[2]string]bool)}
 	d.cond = sync.NewCond(&d.mu)
 	return d
 }

@@ -156,6 +156,40 @@ func TestAlgorithmRefusesBadInput(t *testing.T) {
 	require.ErrorIs(t, mgr.Sequence().Record(Dispatch(alg)).Eval(bg), ErrInvalid, "a transposed view")
 }
 
+// Closing a device frees its algorithms: it would stay open itself if they did.
+func TestClosingADeviceClosesItsAlgorithms(t *testing.T) {
+	mgr, err := NewManager("vulkan")
+	require.NoError(t, err)
+	a, b := tensor(t, mgr.Device(), upTo(6)), tensor(t, mgr.Device(), upTo(6))
+	alg, err := mgr.Algorithm([]AnyTensor{a, b}, compileGLSL(t, scaleGLSL), WithPushConstants(0))
+	require.NoError(t, err)
+	require.NoError(t, mgr.Close())
+	require.Nil(t, alg.res.handle)
+	require.Empty(t, mgr.Device().algorithms)
+	require.NoError(t, alg.Close())
+}
+
+// What an op has made is a tensor's content, also if a call that nothing orders after the
+// op has made memory for the tensor meanwhile. That call may still use its memory.
+func TestTheTensorThatAnOpMadeIsKept(t *testing.T) {
+	d := vulkanOrSkip(t)
+	b := d.backend.(*vulkanBackend)
+	x, err := Empty[float32](d, 4)
+	require.NoError(t, err)
+	st := x.View().st
+	early, err := b.handle(st)
+	require.NoError(t, err)
+	made, err := b.native.createTensor(st.bytes)
+	require.NoError(t, err)
+	d.mu.Lock()
+	st.takeNative(uintptr(made))
+	require.Equal(t, made, st.res.native)
+	require.Equal(t, []uintptr{uintptr(early)}, st.res.replaced)
+	d.mu.Unlock()
+	require.NoError(t, x.Close())
+	require.Empty(t, st.res.replaced)
+}
+
 func TestForgottenAlgorithmsAreCollected(t *testing.T) {
 	mgr := openManager(t)
 	a, b := tensor(t, mgr.Device(), upTo(6)), tensor(t, mgr.Device(), upTo(6))

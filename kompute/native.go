@@ -182,26 +182,44 @@ func (e *unsupportedError) Error() string { return fmt.Sprintf("%v: %s", ErrUnsu
 
 func (e *unsupportedError) Unwrap() error { return ErrUnsupported }
 
-// contentError is the error of the work that should have made a tensor's
-// content, not of the call that returns it.
-type contentError struct{ err error }
+// earlier is what an error says of work before the call that returns it.
+type earlier int
 
-func (e *contentError) Error() string { return e.err.Error() }
+const (
+	nothingLost earlier = iota
+	contentLost         // the work that should have made a tensor's content failed
+	windowLost          // work that the stream had before the call is lost
+)
 
-func (e *contentError) Unwrap() error { return e.err }
-
-// ofContent reports whether err is a contentError. It is a separate function so
-// that only the error path allocates.
-func ofContent(err error) bool {
-	var content *contentError
-	return errors.As(err, &content)
+// earlierError is the error of earlier work, not of the call that returns it. Calling
+// again would not bring that work back, and might hide that it is lost.
+type earlierError struct {
+	err  error
+	what earlier
 }
 
+func (e *earlierError) Error() string { return e.err.Error() }
+
+func (e *earlierError) Unwrap() error { return e.err }
+
+// lost returns what err says of earlier work. It is a separate function so that only
+// the error path allocates.
+func lost(err error) earlier {
+	var of *earlierError
+	if errors.As(err, &of) {
+		return of.what
+	}
+	return nothingLost
+}
+
+// lacksMemory reports whether a call failed for lack of memory and may be repeated.
+func lacksMemory(err error) bool { return errors.Is(err, ErrOutOfMemory) && lost(err) == nothingLost }
+
 // nativeError converts a kpx_error.
-func nativeError(code int, ofContent bool, requested, available uint64, message string) error {
+func nativeError(code int, what earlier, requested, available uint64, message string) error {
 	err := nativeKind(code, requested, available, message)
-	if ofContent {
-		return &contentError{err}
+	if what != nothingLost {
+		return &earlierError{err, what}
 	}
 	return err
 }

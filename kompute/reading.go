@@ -30,7 +30,8 @@ type Reading[T Element] struct {
 // The copy occupies host memory, including staging, until it is taken or
 // garbage collected.
 //
-// A read that cannot start poisons nothing; Wait returns the reason: ErrDevice
+// A read that cannot start poisons nothing, unless the reason is that work enqueued on s
+// before is lost; Wait returns the reason: ErrDevice
 // for a stream of another device, ErrClosed, ErrTooLarge as for Read, a
 // *CaptureError while s captures, or the error of the stream or the tensor.
 func (t *Tensor[T]) ReadAsync(s *Stream) *Reading[T] {
@@ -74,6 +75,7 @@ func (v *View) startRead(s *Stream) (readback, error) {
 	lo, hi := v.extentBytes()
 	r, err := s.queue.read(v.st, lo, hi)
 	if err != nil {
+		s.failIfLost(err)
 		return nil, err
 	}
 	if _, err := s.flushLocked(s.context()); err != nil {
@@ -81,6 +83,16 @@ func (v *View) startRead(s *Stream) (readback, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// failIfLost poisons the stream if err says that earlier work of it is lost.
+func (s *Stream) failIfLost(err error) {
+	if lost(err) != windowLost {
+		return
+	}
+	s.dev.mu.Lock()
+	defer s.dev.mu.Unlock()
+	s.fail(err)
 }
 
 // readable returns why the view cannot be read on s, or nil after marking the

@@ -256,11 +256,16 @@ func (r *Region) close() {
 		return
 	}
 	r.closed = true
-	for i := range r.uses {
-		r.uses[i].st.regions--
-	}
+	r.forgetUses()
 	if r.users == 0 {
 		r.s.queue.freeRegion(r)
+	}
+}
+
+// forgetUses undoes what newRegion did to the caller's tensors. dev.mu is held.
+func (r *Region) forgetUses() {
+	for i := range r.uses {
+		r.uses[i].st.regions--
 	}
 }
 

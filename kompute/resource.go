@@ -11,6 +11,7 @@ type resource struct {
 	dev        *Device
 	bytes      int
 	native     unsafe.Pointer // handle of the native library; nil on the CPU backend
+	replaced   []uintptr      // native tensors before native, see takeNative
 	pinned     *runtime.Pinner
 	released   bool
 	prev, next *resource // of the device's list
@@ -50,8 +51,8 @@ func (d *Device) unlink(r *resource) {
 // free frees the native library's part, once. dev.mu is held.
 func (r *resource) free() {
 	if r.native != nil {
-		r.dev.freed = append(r.dev.freed, uintptr(r.native))
-		r.native = nil
+		r.dev.freed = append(append(r.dev.freed, uintptr(r.native)), r.replaced...)
+		r.native, r.replaced = nil, nil
 		if !r.dev.freesLater {
 			r.dev.freeNative()
 		}

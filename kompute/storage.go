@@ -117,7 +117,7 @@ func (d *Device) admitBytes(bytes int64) error {
 // tensors that were never closed.
 func (d *Device) retryOutOfMemory(f func() error) error {
 	err := f()
-	if errors.Is(err, ErrOutOfMemory) {
+	if err != nil && lacksMemory(err) {
 		collect()
 		err = f()
 	}

@@ -57,11 +57,12 @@ func (q *vulkanQueue) takeMade(op *Op, i int) {
 	}
 }
 
-// takeNative sets the native tensor, unless another call has made one meanwhile. dev.mu is held.
+// takeNative sets the native tensor to the one that an op has made. If another call, which
+// nothing orders after or before the op, has made one meanwhile, the op counts as the later of
+// the two. That call may still use its tensor, which is freed with the storage. dev.mu is held.
 func (st *storage) takeNative(tensor uintptr) {
 	if st.res.native != nil {
-		st.dev.backend.free([]uintptr{tensor})
-		return
+		st.res.replaced = append(st.res.replaced, uintptr(st.res.native))
 	}
 	st.res.native = *(*unsafe.Pointer)(unsafe.Pointer(&tensor)) // not a Go pointer
 }
@@ -118,7 +119,7 @@ func (q *vulkanQueue) record(op *Op) error {
 		q.call.set(q.b.native, op)
 	}
 	err := q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params))
-	if err != nil && errors.Is(err, ErrOutOfMemory) && !ofContent(err) {
+	if err != nil && lacksMemory(err) {
 		err = q.retryAfter(err, func() error { return q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params)) })
 	}
 	q.b.logRefusals()
@@ -129,7 +130,7 @@ func (q *vulkanQueue) record(op *Op) error {
 // collects tensors that were never closed, and calls f again.
 func (q *vulkanQueue) retryOutOfMemory(f func() error) error {
 	err := f()
-	if !errors.Is(err, ErrOutOfMemory) || ofContent(err) {
+	if err == nil || !lacksMemory(err) {
 		return err
 	}
 	return q.retryAfter(err, f)

@@ -73,7 +73,7 @@ func (b *vulkanBackend) handle(st *storage) (unsafe.Pointer, error) {
 
 // wrap pins Go memory: the native library reads it until the storage is freed.
 func (b *vulkanBackend) wrap(st *storage, data []byte) (err error) {
-	if len(data) > 0 {
+	if len(data) > 0 && st.res.pinned == nil { // else this is a second try
 		st.res.pinned = new(runtime.Pinner)
 		st.res.pinned.Pin(unsafe.SliceData(data))
 	}
@@ -131,7 +131,7 @@ func (b *vulkanBackend) readFailed(st *storage, err error) error {
 	b.d.noteLost(err)
 	b.d.mu.Lock()
 	defer b.d.mu.Unlock()
-	if st.source != nil && (ofContent(err) || errors.Is(err, ErrDeviceLost)) {
+	if st.source != nil && (lost(err) == contentLost || errors.Is(err, ErrDeviceLost)) {
 		st.source.fail(err)
 		if st.source.err != nil { // unless it was closed without an error
 			return st.source.err

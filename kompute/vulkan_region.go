@@ -20,6 +20,7 @@ func (q *vulkanQueue) captured(op *Op, err error) error {
 		return fmt.Errorf("it would run on the CPU: %s: %w", no.reason, ErrUnsupported)
 	}
 	if err != nil {
+		q.s.failIfLost(err)
 		return err
 	}
 	q.s.dev.mu.Lock()

@@ -21,6 +21,7 @@ class Error : public std::exception {
     uint64_t requested; // bytes
     uint64_t available;
     bool of_content = false; // the failure of work that was to write a tensor
+    bool of_window = false;  // the failure of work that the stream had before the call, which is lost
     std::string message;
 };
 

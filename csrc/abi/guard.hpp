@@ -17,6 +17,7 @@ inline kpx_result report(kpx_error *err, const Error &e) noexcept {
     if (err != nullptr) {
         err->code = e.code;
         err->of_content = e.of_content;
+        err->of_window = e.of_window;
         err->requested = e.requested;
         err->available = e.available;
         strncpy(err->message, e.what(), sizeof err->message - 1);

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define KPX_ABI_VERSION 8
+#define KPX_ABI_VERSION 9
 #define KPX_MAX_RANK 8
 #define KPX_MOST_REPLAYS 65536
 
@@ -40,8 +40,8 @@ typedef struct {
     kpx_result code;
     uint32_t of_content; /* 1: the error of the work that should have made a tensor's content, not of this call */
     uint32_t refusals;   /* set by kpx_op and kpx_capture_end, whatever they return: see kpx_device_stats */
-    uint32_t reserved;
-    uint64_t requested; /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
+    uint32_t of_window;  /* 1: work that the stream had before this call is lost; see kpx_stream_kind */
+    uint64_t requested;  /* bytes, with KPX_OUT_OF_MEMORY and KPX_TOO_LARGE */
     uint64_t available;
     char message[512];
 } kpx_error;
@@ -200,9 +200,10 @@ void kpx_read_destroy(kpx_read *read); /* at once, or after its last use on the 
 
 /* ---- Streams: in order, recorded lazily ---- */
 /* Nothing in a window that the driver refuses counts as done: its uploads are repeated, and the tensors that its ops
- * should have written carry the error until they are written again. The error is reported once: by the call on the
- * stream that submitted the window, or, if that was another stream's or kpx_read_wait, by the stream's own next call.
- * A KPX_STREAM_TRANSFERS stream does not do the latter: its errors are reported by the reads alone. */
+ * should have written carry the error until they are written again. The error is reported once, with of_window: by the
+ * call on the stream that submitted the window, or, if that was another stream's or kpx_read_wait, by the stream's own
+ * next call, which then does nothing. A KPX_STREAM_TRANSFERS stream does not do the latter: its errors are reported by
+ * the reads alone. If only uploads were refused, of_window is 0: the call may be repeated, and nothing is lost. */
 typedef enum { KPX_STREAM_COMPUTE = 0, KPX_STREAM_TRANSFERS = 1 } kpx_stream_kind;
 kpx_result kpx_stream_create(kpx_device *device, kpx_stream_kind kind, kpx_stream **out, kpx_error *err);
 void kpx_stream_destroy(kpx_stream *stream); /* discards pending work, waits for submitted work */

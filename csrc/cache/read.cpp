@@ -106,14 +106,17 @@ void Read::append(Stream &stream) {
 
 // If the window with the copy is refused, all work in it failed, not only the read.
 void Read::submit(const Stream *caller) {
+    bool of_caller = false;
     if (point_->pending) {
         if (std::shared_ptr<Stream> stream = point_->stream.lock()) {
             stream->submit_for(caller);
+            of_caller = stream.get() == caller;
         }
     }
     if (point_->refused) {
         Error error = *point_->refused;
         error.of_content = tensor_ && tensor_->writer() && tensor_->writer()->refused;
+        error.of_window = of_caller;
         throw error;
     }
 }

@@ -70,6 +70,13 @@ void Stream::dispatch(const DispatchCall &call) {
     append(call);
 }
 
+// The exception being handled, of which the caller learns that earlier work is lost with it.
+[[noreturn]] static void throw_lost() {
+    Error error = current_error();
+    error.of_window = true;
+    throw error;
+}
+
 template <typename Call> void Stream::append(const Call &call) {
     device_->check_alive();
     Lock lock(device_->mutex());
@@ -78,11 +85,12 @@ template <typename Call> void Stream::append(const Call &call) {
     if (capture_) {
         capture_->append(call);
     } else if (pending_.append(call)) {
+        irreplaceable_ = true;
         try {
             note_uses(call.arrays, call.n, point());
         } catch (...) { // host memory: some of the uses were not recorded
             refuse(std::exchange(point_, nullptr));
-            throw;
+            throw_lost();
         }
     }
     counters_.ops++;
@@ -115,8 +123,9 @@ void Stream::abort_capture() noexcept {
 
 void Stream::report_refused() {
     if (unreported_) {
-        const std::unique_ptr<Error> error = std::move(unreported_);
-        throw Error(*error);
+        Error error = std::move(*unreported_);
+        unreported_.reset();
+        throw error;
     }
 }
 
@@ -132,8 +141,9 @@ void Stream::submit_for(const Stream *caller) noexcept {
     try {
         submit_pending();
     } catch (...) {
-        if (caller != this && kind_ == KPX_STREAM_COMPUTE && !unreported_) {
-            unreported_ = std::make_unique<Error>(current_error());
+        Error error = current_error();
+        if (error.of_window && caller != this && kind_ == KPX_STREAM_COMPUTE && !unreported_) {
+            unreported_ = std::move(error);
         }
     }
 }
@@ -146,6 +156,7 @@ uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) 
     }
     const std::shared_ptr<Point> point = std::move(point_);
     point_.reset();
+    const bool irreplaceable = std::exchange(irreplaceable_, false);
     try {
         device_->check_alive();
         Submission work;
@@ -159,6 +170,9 @@ uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) 
         submit(std::move(work));
     } catch (...) {
         refuse(point);
+        if (irreplaceable) {
+            throw_lost();
+        }
         throw;
     }
     pending_.submitted();
@@ -197,6 +211,7 @@ void Stream::refuse(const std::shared_ptr<Point> &point) {
         point->refuse(current_error());
     }
     pending_.clear();
+    irreplaceable_ = false;
     device_->changes().add_all();
 }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "record/append.hpp"
@@ -76,11 +77,13 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void append_read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const std::shared_ptr<HostBlock> &block,
                      uint64_t block_offset, uint64_t bytes) {
         pending_.read(buffer, offset, block, block_offset, bytes);
+        irreplaceable_ = true;
     }
     // Whether enough staging bytes are pending that they should be submitted.
     bool much_is_staged() const { return pending_.staged() >= kFlushStaged; }
     StreamCounters &counters() { return counters_; }
-    // Submits pending work, and then the region. If the driver refuses it, none of it counts as done.
+    // Submits pending work, and then the region. If the driver refuses it, none of it counts as done; the error says
+    // whether the pending work is lost.
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
     // Submits pending work, if there is any: it must not wait for what comes next.
     void submit_before();
@@ -118,9 +121,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Guarded by the device's mutex.
     bool finished_ = false; // nothing more may be appended
     PendingWork pending_;
-    std::shared_ptr<Point> point_;      // of pending_, unless it is empty
-    std::unique_ptr<Error> unreported_; // of a window that another stream's call submitted
-    std::unique_ptr<Capture> capture_;  // while a region is captured
+    bool irreplaceable_ = false;       // whether pending_ has more than uploads, which are made again if it is refused
+    std::shared_ptr<Point> point_;     // of pending_, unless it is empty
+    std::optional<Error> unreported_;  // of a window that another stream's call submitted
+    std::unique_ptr<Capture> capture_; // while a region is captured
     Waits waits_;
 };
 

@@ -46,7 +46,7 @@ TEST(a_refused_flush_makes_uploads_again_and_leaves_errors_in_results) {
     {
         FAILING(vkQueueSubmit, no_submit);
         REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
-        CHECK(err.of_content == 0);
+        CHECK(err.of_content == 0 && err.of_window == 1);
     }
     flush(f.a); // reported already
     f.require_refused_content(f.a, f.y);
@@ -89,7 +89,7 @@ TEST(a_refusal_that_another_stream_caused_is_reported_once) {
     }
     flush(f.b); // the error is not b's
     REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
-    CHECK(err.of_content == 0);
+    CHECK(err.of_content == 0 && err.of_window == 1);
     flush(f.a);
     add_words(f.transfers, f.x, f.x, f.y, kWords);
     {
@@ -105,6 +105,7 @@ TEST(a_refusal_that_a_read_of_the_stream_reports_is_not_reported_again) {
     {
         FAILING(vkQueueSubmit, no_submit);
         f.require_refused_content(f.a, f.y);
+        CHECK(f.err.of_window == 1);
     }
     flush(f.a);
     add_words(f.a, f.x, f.x, f.y, kWords);
@@ -118,6 +119,40 @@ TEST(a_refusal_that_a_read_of_the_stream_reports_is_not_reported_again) {
     // That call names no stream.
     REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
     flush(f.a);
+}
+
+TEST(refused_uploads_are_no_loss) {
+    Fixture f;
+    kpx_error &err = f.err;
+    REQUIRE_OK(kpx_upload(f.a.get(), f.x.get(), &err));
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
+        CHECK(err.of_window == 0);
+    }
+    flush(f.a);
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    CHECK(download(f.b, f.y, kWords) == filled(6));
+}
+
+// A call that submits earlier work, and one that does not.
+TEST(a_call_says_whether_earlier_work_is_lost_with_it) {
+    Fixture f;
+    begin_capture(f.a);
+    add_words(f.a, f.x, f.y, f.y, kWords);
+    const Region region = end_capture(f.a);
+    replay(f.a, region);
+    kpx_error &err = f.err;
+    const auto lost = [&] {
+        FAILING(vkQueueSubmit, no_submit);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_replay(f.a.get(), region.get(), 1, UINT64_MAX, &f.value, &err));
+        return err.of_window == 1;
+    };
+    CHECK(!lost());
+    Storage z = new_storage(f.device, kWords * 4);
+    add_words(f.a, f.x, f.x, z, kWords);
+    CHECK(lost());
+    f.require_refused_content(f.b, z);
 }
 
 TEST(a_refused_replay_counts_as_none) {

@@ -121,6 +121,68 @@ func TestAReadThatIsRefusedOnce(t *testing.T) {
 	require.NoError(t, s.Synchronize(bg))
 }
 
+// Work that is lost for lack of memory poisons its stream, whichever call learns of it
+// first. Such a call must not be repeated as if nothing but itself had failed.
+func TestLostWorkPoisonsTheStream(t *testing.T) {
+	for name, c := range map[string]struct {
+		learn func(t *testing.T, s *kompute.Stream, x *kompute.Tensor[float32], r *kompute.Region)
+		own   bool // the call submits the work itself; otherwise another stream's call has
+	}{
+		"an op": {func(_ *testing.T, s *kompute.Stream, x *kompute.Tensor[float32], _ *kompute.Region) { ops.Add(s, x, x) }, false},
+		"an op that waits": {func(t *testing.T, s *kompute.Stream, x *kompute.Tensor[float32], _ *kompute.Region) {
+			o, err := s.Device().NewStream()
+			require.NoError(t, err)
+			y := ops.Add(o, x, x)
+			control.Disarm()
+			require.NoError(t, o.Flush())
+			control.Fail("vkQueueSubmit", 1, 1, outOfHostMemory)
+			ops.Add(s, y, y)
+		}, true},
+		"an upload": {func(t *testing.T, s *kompute.Stream, _ *kompute.Tensor[float32], _ *kompute.Region) {
+			y, err := kompute.New(s.Device(), ramp(2))
+			require.NoError(t, err)
+			s.Upload(y)
+		}, false},
+		"a read": {func(t *testing.T, s *kompute.Stream, x *kompute.Tensor[float32], _ *kompute.Region) {
+			_, err := x.ReadAsync(s).Wait(bg)
+			require.ErrorIs(t, err, kompute.ErrOutOfMemory)
+		}, false},
+		"a capture": {func(t *testing.T, s *kompute.Stream, x *kompute.Tensor[float32], _ *kompute.Region) {
+			_, err := s.Capture(func(s *kompute.Stream) { ops.Add(s, x, x) })
+			require.ErrorIs(t, err, kompute.ErrOutOfMemory)
+		}, false},
+		"a replay":                 {replayFails, false},
+		"a replay that submits it": {replayFails, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, s, x := started(t)
+			out, err := kompute.New(d, ramp(5))
+			require.NoError(t, err)
+			r, err := s.Capture(func(s *kompute.Stream) { addInto(s, out, x) })
+			require.NoError(t, err)
+			require.NoError(t, r.Replay(bg))
+			require.NoError(t, s.Synchronize(bg))
+			lost := ops.Add(s, x, x)
+			control.Fail("vkQueueSubmit", 1, 1, outOfHostMemory)
+			if !c.own {
+				o, err := d.NewStream()
+				require.NoError(t, err)
+				ops.Add(o, lost, x)
+				require.ErrorIs(t, o.Err(), kompute.ErrOutOfMemory)
+				require.NoError(t, s.Err(), "the call was not this stream's")
+			}
+			c.learn(t, s, x, r)
+			require.Positive(t, control.Failed())
+			require.ErrorIs(t, s.Err(), kompute.ErrOutOfMemory)
+			require.ErrorIs(t, s.Synchronize(bg), kompute.ErrOutOfMemory)
+		})
+	}
+}
+
+func replayFails(t *testing.T, _ *kompute.Stream, _ *kompute.Tensor[float32], r *kompute.Region) {
+	require.ErrorIs(t, r.Replay(bg), kompute.ErrOutOfMemory)
+}
+
 // A capture that the driver refuses leaves the stream as it was; a replay that it
 // refuses poisons it.
 func TestRefusedRegions(t *testing.T) {
