@@ -27,15 +27,17 @@ usage: ./build.sh COMMAND
   fuzz [--time TIME] [--target NAME]
              fuzz every target, or one, for 10m, 2h, … in all (default 1h), with a corpus that
              grows from run to run; for every night
-  faults     make each call of each Vulkan function fail with each result that it may return,
-             and show what became of it; takes an hour or more on a CPU driver
+  faults [ARGUMENTS]
+             make each call of each Vulkan function fail with each result that it may return,
+             and show what became of it; takes an hour or more on a CPU driver; arguments go to
+             go test (CONTRIBUTING.md)
   soak [--time TIME]
              let clients ask bin/serve for 10m (the default), 2h, … while Vulkan calls fail at
              random, and compare every answer
   install [--prefix DIR]
              put headers, archive and kompute-go.pc under DIR (default /usr/local)
   env        print what a shell or an editor must export to build in this tree
-  clean      remove build/ and bin/, but for the downloads and what was built of glslang
+  clean      remove the build folder and bin/, but for the downloads and what was built of glslang
   help       this text
 
 environment:
@@ -45,6 +47,7 @@ environment:
   KOMPUTE_GO_FUZZ=DIR      keep the fuzz corpus here (default ~/.cache/kompute-go/fuzz)
   KOMPUTE_GO_BUILD=DIR     build here instead of in build/
   KOMPUTE_GO_NO_INSTALL=1  never install Debian packages, only name what is missing
+  KOMPUTE_GO_SOAK_PORT=N   the port at which soak serves (default 18080)
 EOF
 }
 
@@ -270,6 +273,9 @@ cmd_env() {
 }
 
 cmd_clean() {
+    # Whatever else KOMPUTE_GO_BUILD may name is not this script's to remove.
+    [ ! -d "$build" ] || [ -z "$(ls -A "$build")" ] || [ -e "$build/CMakeCache.txt" ] || [ -d "$build/kompute-cache" ] ||
+        die "clean: $build is no build folder"
     rm -rf "${root:?}/bin"
     [ ! -d "$build" ] || find "$build" -mindepth 1 -maxdepth 1 ! -name kompute-cache -exec rm -rf {} +
 }
@@ -277,7 +283,11 @@ cmd_clean() {
 command=${1:-help}
 shift || true
 case $command in
-demo | test | build | check | bench | microbench | conformance | faults | fuzz | soak | install | env | clean) "cmd_$command" "$@" ;;
+demo | build | check | microbench | env | clean)
+    [ $# = 0 ] || die "$command: unknown argument $1"
+    "cmd_$command"
+    ;;
+test | bench | conformance | faults | fuzz | soak | install) "cmd_$command" "$@" ;;
 help | -h | --help) usage ;;
 *) usage >&2; die "unknown command $command" ;;
 esac
