@@ -30,9 +30,9 @@ func strftime(t time.Time, format string) string {
 		s, ok := directive(t, format[i])
 		switch {
 		case !ok && bare:
-			s = "%-" + string(format[i])
+			s = "%-" + format[i:i+1] // one byte, as the others of its character follow
 		case !ok:
-			s = "%" + string(format[i])
+			s = "%" + format[i:i+1]
 		case bare:
 			if short := strings.TrimLeft(s, "0 "); short != "" {
 				s = short

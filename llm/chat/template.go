@@ -28,6 +28,11 @@ const (
 	maxMessage = 500 // bytes of an error's reason
 )
 
+// Mark is what Options.Text can mark places in a text with. A template prints it as
+// it is, also in lists and dictionaries, where it escapes other characters of this
+// kind. Unicode guarantees that it is not a character, so no text needs it.
+const Mark = string(jinja.Mark)
+
 // Message is one turn of a conversation.
 type Message struct {
 	Role    string // "system", "user", "assistant", "tool"

@@ -131,6 +131,66 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
+// An integer of JSON keeps its digits, however many there are.
+func TestLongIntegers(t *testing.T) {
+	digits := strings.Repeat("1234567890", 40)
+	for source, want := range map[string]string{
+		"{{ x }} {{ -1 in [x] }}": digits + " False",
+		"{{ [x]|tojson }}":        "[" + digits + "]",
+		"{{ x is integer }} {{ x is number }} {{ x is float }}": "True True False",
+		"{{ x == y }} {{ x == x }} {{ x > 1 }}":                 "False True True",
+		"{{ x|int == x }} {{ x|abs == x }} {{ x|round == x }}":  "True True True",
+		"{{ '%d' % x }} {{ x|string|length }}":                  digits + " 400",
+		"{{ {x: 1}[x] }}":                                       "1",
+	} {
+		template, err := chat.Parse(source)
+		require.NoError(t, err)
+		text, err := template.Render(t.Context(), nil, chat.Options{Variables: map[string]any{
+			"x": json.RawMessage(digits), "y": json.RawMessage(digits[:399] + "1"),
+		}})
+		require.NoError(t, err, source)
+		require.Equal(t, want, text, source)
+	}
+	for _, source := range []string{"{{ x + 1 }}", "{{ -x }}"} {
+		template, err := chat.Parse(source)
+		require.NoError(t, err)
+		_, err = template.Render(t.Context(), nil, chat.Options{Variables: map[string]any{"x": json.RawMessage(digits)}})
+		require.ErrorIs(t, err, chat.ErrTemplate, source)
+	}
+}
+
+// Marks that Text adds come out of a template wherever the text behind them does.
+func TestMarks(t *testing.T) {
+	const marked = chat.Mark + "<x>"
+	for source, want := range map[string]string{
+		"{{ m }}":                        "{'role': '', 'content': '" + marked + "'}",
+		"{{ '%r' % c }}":                 "'" + marked + "'",
+		"{{ [c]|string|upper }}":         "['" + strings.ToUpper(marked) + "']",
+		"{{ m|tojson }}":                 `{"role": "", "content": "` + marked + `"}`,
+		"{{ c|trim|replace('<', '[') }}": chat.Mark + "[x>",
+		"{{ c[1:] }} {{ c[:2] }}":        marked + " " + chat.Mark + "<",
+		"{{ c|urlencode }}":              chat.Mark + "%3Cx%3E",
+		"{{ c|e }}":                      chat.Mark + "&lt;x&gt;",
+	} {
+		template, err := chat.Parse("{% set m = messages[0] %}{% set c = m.content %}" + source)
+		require.NoError(t, err)
+		text, err := template.Render(t.Context(), []chat.Message{{Content: "<x>"}}, chat.Options{
+			Text: func(s string) string { return strings.ReplaceAll(s, "<x>", marked) },
+		})
+		require.NoError(t, err, source)
+		require.Equal(t, want, text, source)
+	}
+}
+
+// A directive that strftime does not know is copied unchanged.
+func TestUnknownDirectives(t *testing.T) {
+	template, err := chat.Parse("{{ strftime_now('%é %-é %-d %Q %') }}")
+	require.NoError(t, err)
+	text, err := template.Render(t.Context(), nil, chat.Options{Now: time.Date(2024, 5, 6, 0, 0, 0, 0, time.UTC)})
+	require.NoError(t, err)
+	require.Equal(t, "%é %-é 6 %Q %", text)
+}
+
 func TestRaiseException(t *testing.T) {
 	template, err := chat.Parse("{{ raise_exception('roles must alternate') }}")
 	require.NoError(t, err)
@@ -206,6 +266,10 @@ func TestVariables(t *testing.T) {
 		"JSON keeps":      {json.RawMessage(`{"b":1,"a":[true,null,1.5]}`), "b=1;a=[True, None, 1.5];"},
 		"list of strings": {map[string]any{"l": []string{"p", "q"}}, "l=['p', 'q'];"},
 		"list":            {map[string]any{"l": []any{int64(1), false}}, "l=[1, False];"},
+		"long integers": {
+			json.RawMessage(`{"a":18446744073709551615,"b":[-18446744073709551616]}`),
+			"a=18446744073709551615;b=[-18446744073709551616];",
+		},
 	} {
 		text, err := template.Render(t.Context(), nil, chat.Options{Variables: map[string]any{"x": c.value}})
 		require.NoError(t, err, name)

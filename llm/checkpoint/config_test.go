@@ -187,11 +187,13 @@ func TestQuantization(t *testing.T) {
 	q, err = parse(object{
 		"group_size": 32, "bits": 4, "mode": "mxfp4", "a": object{"group_size": 64, "bits": 8}, "b": object{"mode": "nvfp4"},
 		"c": object{"group_size": 32, "bits": 8, "mode": "mxfp8"}, "d": true,
+		"e": object{"bits": 8}, "f": object{"group_size": 32, "mode": "affine"},
 	})
 	require.NoError(t, err)
 	require.Equal(t, checkpoint.Packing{GroupSize: 32, Bits: 4, Mode: "mxfp4"}, q.Packing)
 	require.Equal(t, map[string]checkpoint.Packing{
 		"a": {GroupSize: 64, Bits: 8}, "b": {GroupSize: 16, Bits: 4, Mode: "nvfp4"}, "c": {GroupSize: 32, Bits: 8, Mode: "mxfp8"}, "d": q.Packing,
+		"e": {GroupSize: 64, Bits: 8}, "f": {GroupSize: 32, Bits: 4},
 	}, q.Overrides)
 
 	for name, c := range map[string]struct {
@@ -201,6 +203,7 @@ func TestQuantization(t *testing.T) {
 	}{
 		"number":           {4, checkpoint.ErrConfig, "quantization"},
 		"no bits":          {object{"group_size": 64}, checkpoint.ErrConfig, "quantization.bits"},
+		"no group":         {object{"bits": 4}, checkpoint.ErrConfig, "quantization.group_size"},
 		"bits 7":           {object{"group_size": 64, "bits": 7}, checkpoint.ErrConfig, "quantization.bits"},
 		"group 48":         {object{"group_size": 48, "bits": 4}, checkpoint.ErrConfig, "quantization.group_size"},
 		"fp3":              {object{"group_size": 32, "bits": 4, "mode": "fp3"}, checkpoint.ErrUnsupported, `"fp3" (supported: affine, mxfp4, mxfp8, nvfp4)`},
@@ -208,7 +211,7 @@ func TestQuantization(t *testing.T) {
 		"awq":              {object{"quant_method": "awq", "bits": 4, "group_size": 128}, checkpoint.ErrUnsupported, "awq"},
 		"unknown setting":  {object{"group_size": 64, "bits": 4, "zero_point": 7}, checkpoint.ErrConfig, "quantization.zero_point"},
 		"override bits":    {object{"group_size": 64, "bits": 4, "lm_head": object{"group_size": 64, "bits": 9}}, checkpoint.ErrConfig, "quantization.lm_head.bits"},
-		"override partial": {object{"group_size": 64, "bits": 4, "lm_head": object{"bits": 8}}, checkpoint.ErrConfig, "quantization.lm_head.group_size"},
+		"override partial": {object{"group_size": 64, "bits": 4, "lm_head": object{"group_size": 48}}, checkpoint.ErrConfig, "quantization.lm_head.group_size"},
 		"override nvfp4":   {object{"group_size": 64, "bits": 4, "lm_head": object{"group_size": 64, "bits": 4, "mode": "nvfp4"}}, checkpoint.ErrConfig, "quantization.lm_head.mode"},
 	} {
 		_, err := parse(c.block)
@@ -231,8 +234,12 @@ func TestGeneration(t *testing.T) {
 	require.Equal(t, 20, *g.TopK)
 	require.Nil(t, g.MinP)
 	require.True(t, g.DoSample)
+	g, err = checkpoint.ParseGeneration("g", []byte(`{"top_k":-1}`))
+	require.NoError(t, err)
+	require.Zero(t, *g.TopK, "all tokens")
 	for field, text := range map[string]string{
-		"temperature": `{"temperature":-1}`, "top_p": `{"top_p":1.5}`, "min_p": `{"min_p":"0"}`, "top_k": `{"top_k":1.5}`, "eos_token_id": `{"eos_token_id":-1}`, "": `[`,
+		"temperature": `{"temperature":-1}`, "top_p": `{"top_p":1.5}`, "min_p": `{"min_p":"0"}`, "top_k": `{"top_k":1.5}`,
+		"top_k: -2": `{"top_k":-2}`, "eos_token_id": `{"eos_token_id":-1}`, "": `[`,
 	} {
 		_, err := checkpoint.ParseGeneration("dir/g.json", []byte(text))
 		require.ErrorIs(t, err, checkpoint.ErrConfig, text)

@@ -26,11 +26,12 @@ func ParseGeneration(file string, data []byte) (*Generation, error) {
 		TopP:        f.optional("top_p", 0, 1),
 		MinP:        f.optional("min_p", 0, 1),
 	}
-	if k := f.optional("top_k", 0, MaxSize); k != nil {
+	if k := f.optional("top_k", -1, MaxSize); k != nil {
 		n := int(*k)
 		if float64(n) != *k {
 			f.Fail("top_k", "%g is not an integer", *k)
 		}
+		n = max(n, 0) // other engines write -1 for all tokens
 		g.TopK = &n
 	}
 	if err := f.Err(); err != nil {

@@ -72,7 +72,7 @@ func (c *Checkpoint) quantized(m *Module, out, in int) error {
 	if in%m.Packing.GroupSize != 0 {
 		return mismatch(m.Weight, fmt.Sprintf("%d columns, which groups of %d do not divide", in, m.Packing.GroupSize))
 	}
-	if want := []int{out, in / m.Packing.GroupSize * (m.Packing.GroupSize * m.Packing.Bits / 32)}; m.Weight.DType != array.Uint32 || !slices.Equal(m.Weight.Shape, want) {
+	if want := []int{out, m.Packing.words(in)}; m.Weight.DType != array.Uint32 || !slices.Equal(m.Weight.Shape, want) {
 		return mismatch(m.Weight, fmt.Sprintf("U32 %v (%d bits, %d columns)", want, m.Packing.Bits, in))
 	}
 	groups := in / m.Packing.GroupSize

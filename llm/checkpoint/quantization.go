@@ -15,6 +15,10 @@ type Packing struct {
 	Mode string
 }
 
+// words returns how many uint32 hold a row of n weights, which must be whole groups.
+// It multiplies within a group, because n·Bits might overflow.
+func (p Packing) words(n int) int { return n / p.GroupSize * (p.GroupSize * p.Bits / 32) }
+
 // packings are those of the modes without biases.
 var packings = map[string]Packing{
 	"mxfp4": {32, 4, "mxfp4"}, "nvfp4": {16, 4, "nvfp4"}, "mxfp8": {32, 8, "mxfp8"},
@@ -71,6 +75,10 @@ func readBlock(f *Fields, name string) *Quantization {
 		inner.Unsupported("quantization method", method, "MLX "+affineMode)
 	}
 	q := &Quantization{Packing: readPacking(inner), Overrides: map[string]Packing{}}
+	if q.Mode == "" { // MLX has defaults only for single modules
+		inner.Size("group_size")
+		inner.Size("bits")
+	}
 	for _, key := range inner.names() {
 		switch key {
 		case "group_size", "bits", "mode", "quant_method":
@@ -111,7 +119,7 @@ func readOverride(f *Fields, module string) (*Packing, bool) {
 
 // readPacking reads group_size, bits and mode. A mode without biases determines the
 // other two, which may then be missing; without a mode it is affine, also in
-// overrides.
+// overrides. The defaults are those of MLX.
 func readPacking(f *Fields) Packing {
 	mode := f.Text("mode")
 	if fixed, known := packings[mode]; known {
@@ -124,7 +132,7 @@ func readPacking(f *Fields) Packing {
 	if mode != "" && mode != affineMode {
 		f.Unsupported("quantization mode", mode, append([]string{affineMode}, slices.Sorted(maps.Keys(packings))...)...)
 	}
-	p := Packing{GroupSize: f.Size("group_size"), Bits: f.Size("bits")}
+	p := Packing{GroupSize: f.SizeOr("group_size", 64), Bits: f.SizeOr("bits", 4)}
 	if !slices.Contains(groupSizes, p.GroupSize) {
 		f.Fail("group_size", "%d is not one of %v", p.GroupSize, groupSizes)
 	}

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -280,5 +281,34 @@ func TestSpecialTokensInMessages(t *testing.T) {
 		raw, err := f.EncodeText(t.Context(), "hi<|im_end|>")
 		require.NoError(t, err)
 		require.Equal(t, 1, count(raw, end))
+	}
+}
+
+// Special tokens in messages and tools stay plain text where a template prints what holds them.
+func TestSpecialTokensInContainers(t *testing.T) {
+	f := openDemo(t)
+	end, ok := f.Tokenizer.ID("<|im_end|>")
+	require.True(t, ok)
+	message := chat.Message{Role: "user", Content: "<|im_end|>", Extra: map[string]any{
+		"x": map[string]any{"k<|im_end|>": "v<|im_end|>"},
+	}}
+	tool := json.RawMessage(`{"name": "<|im_end|>"}`)
+	for source, want := range map[string]string{
+		"{{ messages }}":                   "[{'role': 'user', 'content': '<|im_end|>', 'x': {'k<|im_end|>': 'v<|im_end|>'}}]",
+		"{{ messages|tojson }}":            `[{"role": "user", "content": "<|im_end|>", "x": {"k<|im_end|>": "v<|im_end|>"}}]`,
+		"{{ messages[0].x.items()|list }}": "[('k<|im_end|>', 'v<|im_end|>')]",
+		"{{ tools }}":                      "[{'name': '<|im_end|>'}]",
+		"{{ messages[0].content[1:] }}":    "<|im_end|>",
+		"{{ [messages[0].content]|string|trim|replace('[', '') }}": "'<|im_end|>']",
+	} {
+		template, err := chat.Parse(source + "<|im_end|>")
+		require.NoError(t, err)
+		own := *f
+		own.Template = template
+		ids, err := own.EncodeChatWith(t.Context(), []chat.Message{message}, chat.Options{Tools: []json.RawMessage{tool}})
+		require.NoError(t, err)
+		require.Equal(t, want+"<|im_end|>", f.Tokenizer.Decode(ids, tokenizer.KeepSpecial))
+		require.Equal(t, end, ids[len(ids)-1])
+		require.NotContains(t, ids[:len(ids)-1], end, source)
 	}
 }

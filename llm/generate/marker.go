@@ -3,13 +3,13 @@ package generate
 import (
 	"strings"
 
+	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // mark precedes a special token that is written in a message, while the template
-// runs. Unicode guarantees that it is not a character, so no message needs it, and
-// those in messages are dropped.
-const mark = "\uFDD0"
+// runs, which keeps it. Marks that messages contain are dropped.
+const mark = chat.Mark
 
 // marker tracks special tokens in messages through the template to their places in
 // the text.

@@ -3,6 +3,7 @@ package grammar
 import (
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,7 +83,11 @@ func (d *document) isRoot() bool {
 
 // ref compiles a part of the same schema, once.
 func (b *builder) ref(_, v *document, path string) ([]element, error) {
-	pointer, ok := v.text()
+	fragment, ok := v.text()
+	pointer, err := url.PathUnescape(fragment) // a pointer in a URI has its escapes as well
+	if err != nil {
+		return nil, &SchemaError{path, fmt.Sprintf("%s: %v", v.raw, err)}
+	}
 	if !ok || pointer != "#" && !strings.HasPrefix(pointer, "#/") {
 		return nil, &SchemaError{path, fmt.Sprintf("%s does not begin with #", v.raw)}
 	}

@@ -11,8 +11,9 @@ import (
 // Joint moves the matrices of projections of the same x into one, in which they follow
 // one another, and returns the projection by all of it; the projections themselves then
 // read their parts of it. It returns nil, and leaves them as they are, if they have
-// biases or different types or packings, or no memory is left for both, and on the CPU, which uses the checkpoint's
-// memory and computes products of the same x together by itself.
+// biases or different types or packings, or no memory is left for both, and on the CPU,
+// which uses the checkpoint's memory and computes products of the same x together by
+// itself.
 func (l *Loader[T]) Joint(projections ...nn.Linear[T]) nn.Linear[T] {
 	if l.err != nil || l.stream == nil || l.device.Backend() == "cpu" {
 		return nil
@@ -107,8 +108,7 @@ func (l *Loader[T]) canJoin(bytes []int) bool {
 		}
 		all += n
 	}
-	limit := l.device.Info().MaxTensorBytes
-	return int64(all) <= l.room && (limit <= 0 || int64(all) <= limit)
+	return int64(all) <= l.room && (l.most <= 0 || int64(all) <= l.most)
 }
 
 // join replaces matrices, which have the same number of columns, by views of one that has

@@ -19,6 +19,9 @@ func TestJointNeedsRoom(t *testing.T) {
 	require.True(t, l.canJoin([]int{16, 48}))
 	require.False(t, l.canJoin([]int{32, 48}), "more than the room")
 	require.False(t, l.canJoin([]int{20, 28}), "not where 16 bytes begin")
+	l.most = 48
+	require.False(t, l.canJoin([]int{16, 48}), "more than one tensor can have")
+	require.True(t, l.canJoin([]int{16, 32}))
 
 	shape := nn.CacheShape{Layers: 2, KVHeads: 2, HeadDim: 64, MaxTokens: 100}
 	cache, _ := shape.Bytes(10, kompute.DTypeFloat32)

@@ -27,6 +27,7 @@ type Loader[T kompute.Float] struct {
 	stream   *kompute.Stream // nil: plan only
 	progress func(bytes int64)
 
+	most  int64 // bytes of one tensor on the device; 0: no limit
 	bytes int64 // on the device so far
 	room  int64 // of the device's memory, beside weights and cache
 	owned []io.Closer
@@ -41,10 +42,18 @@ func (l *Loader[T]) fail(err error) {
 
 // grow counts the device memory of one more tensor.
 func (l *Loader[T]) grow(t checkpoint.Tensor, bytes int64) {
-	if limit := l.device.Info().MaxTensorBytes; limit > 0 && bytes > limit {
-		l.fail(&FitError{What: fmt.Sprintf("%s: tensor %q", t.File, t.Name), Device: l.device.Info().Name, Needed: bytes, Available: limit, Limit: "for one tensor"})
-	}
+	l.checkSize(t, bytes)
 	l.bytes += bytes
+}
+
+// checkSize fails if one tensor cannot have that many bytes.
+func (l *Loader[T]) checkSize(t checkpoint.Tensor, bytes int64) {
+	if l.most > 0 && bytes > l.most {
+		l.fail(&FitError{
+			What: fmt.Sprintf("%s: tensor %q", t.File, t.Name), Device: l.device.Info().Name,
+			Needed: bytes, Available: l.most, Limit: "for one tensor",
+		})
+	}
 }
 
 // report calls Progress with the amount loaded so far.
@@ -88,6 +97,7 @@ func (l *Loader[T]) activation(t checkpoint.Tensor) *kompute.Tensor[T] {
 	case t.DType == array.DTypeOf[T]():
 		return wrap[T](l, t)
 	case l.stream == nil:
+		l.checkSize(t, int64(len(t.Data))) // convert puts that on the device, too
 		l.grow(t, int64(t.Size()*array.DTypeOf[T]().Size()))
 		return nil
 	}

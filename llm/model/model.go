@@ -133,15 +133,16 @@ type Options struct {
 // checkpoint, and the memory, with [FitError]. Cancelling ctx stops it with the
 // context's error, and what was loaded is freed. The checkpoint must stay open
 // until the model is closed.
-func Load(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o Options) (m Model, err error) {
-	guarded := fault.Guard(func() error {
+func Load(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o Options) (Model, error) {
+	var m Model
+	err := fault.Guard(func() (err error) {
 		m, err = loadAs(ctx, d, c, o)
 		return err
 	})
-	if guarded != nil && err == nil { // a file of the checkpoint has shrunk
-		return nil, guarded
+	if err != nil {
+		return nil, err
 	}
-	return m, err
+	return m, nil
 }
 
 // loadAs is Load, which may find that a file of the checkpoint has shrunk.
@@ -184,7 +185,7 @@ func defaultDType(c *checkpoint.Checkpoint) kompute.DType {
 }
 
 func load[T kompute.Float](ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, spec Spec, o Options, build func(*Loader[T]) Network[T]) (Model, error) {
-	plan := &Loader[T]{ctx: ctx, weights: c, device: d}
+	plan := &Loader[T]{ctx: ctx, weights: c, device: d, most: d.Info().MaxTensorBytes}
 	if build(plan); plan.err != nil {
 		return nil, plan.err
 	}
@@ -199,7 +200,7 @@ func load[T kompute.Float](ctx context.Context, d *kompute.Device, c *checkpoint
 	if err != nil {
 		return nil, err
 	}
-	l := &Loader[T]{ctx: ctx, weights: c, device: d, stream: s}
+	l := &Loader[T]{ctx: ctx, weights: c, device: d, most: plan.most, stream: s}
 	l.room = room(d, plan.bytes, spec.Config.Cache(), o.Capacity, cache)
 	if o.Progress != nil {
 		l.progress = func(bytes int64) { o.Progress(bytes, plan.bytes) }

@@ -85,8 +85,7 @@ func RopeScaling(f *checkpoint.Fields) (kind string, scaling *checkpoint.Fields)
 		if inner == nil {
 			continue
 		}
-		kind := inner.Text("rope_type")
-		if kind == "" {
+		if kind = inner.Text("rope_type"); kind == "" {
 			kind = inner.Text("type")
 		}
 		if kind == "" && !inner.Has("factor") {

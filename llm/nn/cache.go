@@ -215,11 +215,12 @@ func (c *KVCache[T]) Reserve(s *kompute.Stream, n int) error {
 			moveTokens(s, grown[i].values, c.layers[i].values, c.len)
 		}
 	}
-	if err := errors.Join(s.Err(), closeLayers(c.layers)); err != nil {
+	if err := s.Err(); err != nil { // nothing was copied, and the cache stays as it is
 		return errors.Join(err, closeLayers(grown))
 	}
+	old := c.layers
 	c.layers, c.capacity = grown, capacity
-	return nil
+	return closeLayers(old)
 }
 
 // moveTokens copies the first n tokens of one cache tensor to another.

@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,32 @@ func TestExtend(t *testing.T) {
 	require.ErrorIs(t, c.Extend(-1), ErrCache)
 	require.NoError(t, c.Extend(5))
 	require.Equal(t, 20, c.Len())
+}
+
+// A cache that cannot grow, because its stream has failed, keeps what it has.
+func TestReserveOnFailedStream(t *testing.T) {
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer d.Close()
+	c, err := NewKVCache[float32](d, CacheShape{Layers: 1, KVHeads: 1, HeadDim: 4, MaxTokens: 1000}, 10)
+	require.NoError(t, err)
+	require.NoError(t, c.Extend(5))
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	failure := errors.New("failed")
+	s.Fail(failure)
+	require.ErrorIs(t, c.Reserve(s, 500), failure)
+	require.Error(t, s.Close())
+
+	require.Equal(t, 256, c.Capacity())
+	s, err = d.NewStream()
+	require.NoError(t, err)
+	require.NoError(t, c.Reserve(s, 500), "its tensors are open")
+	require.Equal(t, 512, c.Capacity())
+	require.Equal(t, 5, c.Len())
+	require.NoError(t, s.Close())
+	require.NoError(t, c.Close())
+	require.Zero(t, d.Stats().LiveTensors)
 }
 
 // A cache that is nil or closed holds no tokens and accepts none.

@@ -73,9 +73,10 @@ func (a *addedSet) anySpecial(text string) bool {
 	return false
 }
 
-// section is a stretch of text: plain text if token is nil.
+// section is a stretch of text: plain text, which begins at an offset, if token is nil.
 type section struct {
 	text  string
+	at    int
 	token *addedToken
 }
 
@@ -107,13 +108,13 @@ func (a *addedSet) split(out []section, text string, plain func(at int, token *a
 			continue
 		}
 		if done < start {
-			out = append(out, section{text: text[done:start]})
+			out = append(out, section{text: text[done:start], at: done})
 		}
 		out = append(out, section{token: token})
 		done = stop
 	}
 	if done < len(text) {
-		out = append(out, section{text: text[done:]})
+		out = append(out, section{text: text[done:], at: done})
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"context"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -42,7 +43,8 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 // EncodeOptions are the options of EncodeWith.
 type EncodeOptions struct {
 	// PlainAt are byte offsets in the text, in ascending order. A special token that
-	// begins there is encoded as plain text, as when a user quotes it.
+	// begins there is encoded as plain text, as when a user quotes it. If there are any,
+	// so is a special token that only normalization makes.
 	PlainAt []int
 }
 
@@ -74,27 +76,57 @@ func (t *Tokenizer) EncodeWith(ctx context.Context, text string, o EncodeOptions
 	return ids, nil
 }
 
-// sections cuts out the added tokens and normalizes the rest. Normalization moves the
-// offsets of PlainAt, so if there are any, no special tokens are recognized after
-// normalization.
+// sections cuts out the added tokens and normalizes the rest.
 func (t *Tokenizer) sections(text string, plainAt []int) []section {
+	isPlain := func(at int) bool {
+		_, plain := slices.BinarySearch(plainAt, at)
+		return plain
+	}
 	var out []section
 	for _, s := range t.raw.split(nil, text, func(at int, token *addedToken) bool {
-		_, plain := slices.BinarySearch(plainAt, at)
-		return plain && token.Special
+		return token.Special && isPlain(at)
 	}) {
 		if s.token != nil {
 			out = append(out, s)
 			continue
 		}
-		for _, form := range t.forms {
-			s.text = normalize(form, s.text)
+		normal, special := t.normalize(s.text), func(at int) bool { return !isPlain(s.at + at) }
+		switch {
+		case len(plainAt) == 0:
+			special = func(int) bool { return true }
+		case normal != s.text:
+			special = t.specialAfter(s.text, normal, special)
 		}
-		out = t.normalized.split(out, s.text, func(_ int, token *addedToken) bool {
-			return token.Special && len(plainAt) > 0
+		out = t.normalized.split(out, normal, func(at int, token *addedToken) bool {
+			return token.Special && !special(at)
 		})
 	}
 	return out
+}
+
+// normalize applies all forms.
+func (t *Tokenizer) normalize(text string) string {
+	for _, form := range t.forms {
+		text = normalize(form, text)
+	}
+	return text
+}
+
+// specialAfter returns where the normal form of a text may have special tokens, if special
+// tells it for the text itself. It leaves out those that only normalization makes, as it
+// is not known which part of the text they come from.
+func (t *Tokenizer) specialAfter(text, normal string, special func(at int) bool) func(at int) bool {
+	after, done := map[int]bool{}, 0
+	var parts strings.Builder // each normalized for itself
+	for i := range len(text) {
+		if t.normalized.anySpecial(text[i:]) {
+			parts.WriteString(t.normalize(text[done:i]))
+			done, after[parts.Len()] = i, special(i)
+		}
+	}
+	parts.WriteString(t.normalize(text[done:]))
+	same := parts.String() == normal // or else a token begins within what is composed, and nothing is certain
+	return func(at int) bool { return same && after[at] }
 }
 
 // SpecialAt returns the places in a text, in bytes, at which a special token begins,
@@ -113,9 +145,7 @@ func (t *Tokenizer) SpecialAt(text string) []int {
 		}
 	}
 	if len(out) == 0 && len(t.forms) > 0 && t.normalized != nil {
-		for _, form := range t.forms {
-			text = normalize(form, text)
-		}
+		text = t.normalize(text)
 		for i := range len(text) {
 			if t.normalized.anySpecial(text[i:]) {
 				return []int{0}

@@ -168,6 +168,32 @@ func TestSpecialAfterNormalization(t *testing.T) {
 	require.Equal(t, []int{0, 9}, ids)
 }
 
+// A quoted special token leaves the others special where tokens are found after normalization, too.
+func TestPlainAtAfterNormalization(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(small("normalizer", `{"type":"NFC"}`,
+		"added_tokens", `[{"id":9,"content":"<x>","special":true,"normalized":true},{"id":8,"content":"#","special":true},
+			{"id":10,"content":"KK","special":true,"normalized":true}]`,
+		"model", `{"type":"BPE","vocab":{"<":0,"x":1,">":2,"a":3,"Ã":4,"©":5,"K":6},"merges":[]}`)))
+	require.NoError(t, err)
+	for _, c := range []struct {
+		text string
+		at   []int
+		want []int
+	}{
+		{"<x>a<x>", []int{4}, []int{9, 3, 0, 1, 2}},
+		{"<x>a<x>", []int{0}, []int{0, 1, 2, 3, 9}},
+		{"#a<x><x>", []int{5}, []int{8, 3, 9, 0, 1, 2}},
+		{"e\u0301<x>e\u0301<x>", []int{9}, []int{4, 5, 9, 4, 5, 0, 1, 2}}, // normalization moves them
+		{"#e\u0301<x>e\u0301<x>", []int{4}, []int{8, 4, 5, 0, 1, 2, 4, 5, 9}},
+		{"\u212a\u212a<x>", []int{0}, []int{6, 6, 9}}, // only normalization makes the first one
+		{"\u212a\u212a<x>", nil, []int{10, 9}},
+	} {
+		ids, err := tok.EncodeWith(t.Context(), c.text, tokenizer.EncodeOptions{PlainAt: c.at})
+		require.NoError(t, err)
+		require.Equal(t, c.want, ids, "%q %v", c.text, c.at)
+	}
+}
+
 // With ignore_merges, a piece is a token of the vocabulary only if that is written in the alphabet of bytes.
 func TestIgnoreMergesTakesTheAlphabet(t *testing.T) {
 	for range 20 { // the vocabulary has no order

@@ -20,6 +20,10 @@ func (m *meter) equal(a, b Value) (bool, error) {
 			return x == y, nil
 		}
 	}
+	x, isLong := a.(longInteger)
+	if y, ok := b.(longInteger); ok && isLong {
+		return x == y, m.scan(len(x))
+	}
 	if x, ok := number(a); ok {
 		y, ok := number(b)
 		return ok && x == y, nil

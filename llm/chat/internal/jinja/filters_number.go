@@ -14,8 +14,11 @@ func absFilter(c *Call) (Value, error) {
 		}
 		return n, nil
 	}
-	if f, ok := c.value().(float64); ok {
-		return math.Abs(f), nil
+	switch v := c.value().(type) {
+	case longInteger:
+		return longInteger(strings.TrimPrefix(string(v), "-")), nil
+	case float64:
+		return math.Abs(v), nil
 	}
 	return nil, fmt.Errorf("%s is not a number", kindOf(c.value()))
 }
@@ -47,6 +50,8 @@ func intFilter(c *Call) (Value, error) {
 	case bool, int64:
 		n, _ := integer(v)
 		return n, nil
+	case longInteger:
+		return v, nil
 	case float64:
 		if math.Abs(v) < 1<<63 {
 			return int64(v), nil
@@ -88,6 +93,9 @@ func roundFilter(c *Call) (Value, error) {
 		return nil, fmt.Errorf("cannot round %s to %d places", kindOf(c.value()), places)
 	}
 	if n, isInt := integer(c.value()); isInt && how == "common" && places >= 0 {
+		return n, nil
+	}
+	if n, isLong := c.value().(longInteger); isLong && how == "common" && places >= 0 {
 		return n, nil
 	}
 	scale := math.Pow(10, float64(places))

@@ -3,6 +3,7 @@ package jinja
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 func trimFilter(c *Call) (Value, error) {
@@ -117,10 +118,14 @@ func urlencodeFilter(c *Call) (Value, error) {
 	}
 	const digits = "0123456789ABCDEF"
 	var b strings.Builder
-	for i := range len(s) {
-		if isName(s[i]) || strings.IndexByte("-.~/", s[i]) >= 0 {
+	for i := 0; i < len(s); i++ {
+		switch {
+		case isName(s[i]) || strings.IndexByte("-.~/", s[i]) >= 0:
 			b.WriteByte(s[i])
-		} else {
+		case strings.HasPrefix(s[i:], string(Mark)):
+			b.WriteRune(Mark)
+			i += utf8.RuneLen(Mark) - 1
+		default:
 			b.WriteByte('%')
 			b.WriteByte(digits[s[i]>>4])
 			b.WriteByte(digits[s[i]&15])

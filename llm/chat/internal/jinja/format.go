@@ -145,6 +145,10 @@ func (p *placeholders) convert(letter byte, flags string, precision int, v Value
 	var text string
 	switch i, isInt := integer(v); letter {
 	case 'd', 'i', 'u':
+		if n, isLong := v.(longInteger); isLong {
+			text = string(n)
+			break
+		}
 		if !isInt {
 			if i = int64(f); math.Abs(f) >= 1<<63 || f != f {
 				return "", errOverflow

@@ -64,6 +64,8 @@ func (e *encoder) value(v Value, depth int) error {
 		return e.write(strconv.FormatBool(v))
 	case int64:
 		return e.write(strconv.FormatInt(v, 10))
+	case longInteger:
+		return e.write(string(v))
 	case float64:
 		return e.write(jsonFloat(v))
 	case string:
@@ -225,6 +227,9 @@ func nextValue(dec *json.Decoder, depth int) (Value, error) {
 	case json.Number:
 		if n, err := t.Int64(); err == nil {
 			return n, nil
+		}
+		if !strings.ContainsAny(t.String(), ".eE") {
+			return longInteger(t), nil
 		}
 		return t.Float64()
 	}

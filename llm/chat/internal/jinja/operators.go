@@ -24,6 +24,9 @@ func (e *unary) evaluate(r *render) (Value, error) {
 		}
 		return i, nil
 	}
+	if _, ok := v.(longInteger); ok {
+		return nil, errOverflow
+	}
 	if f, ok := v.(float64); ok {
 		if e.operator == "-" {
 			f = -f
@@ -82,6 +85,9 @@ func (m *meter) operate(operator string, left, right Value) (Value, error) {
 		if b, ok := integer(right); ok {
 			return integers(operator, a, b)
 		}
+	}
+	if kindOf(left) == "int" && kindOf(right) == "int" { // one is a longInteger
+		return nil, errOverflow
 	}
 	a, isA := number(left)
 	b, isB := number(right)

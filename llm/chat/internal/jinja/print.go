@@ -38,6 +38,8 @@ func (p *printer) repr(v Value) error {
 		return p.write(map[bool]string{true: "True", false: "False"}[v])
 	case int64:
 		return p.write(strconv.FormatInt(v, 10))
+	case longInteger:
+		return p.write(string(v))
 	case float64:
 		return p.write(formatFloat(v))
 	case string:
@@ -109,6 +111,10 @@ func (p *printer) dict(d *Dict) error {
 	return p.write("}")
 }
 
+// Mark is printed as it is, although Python escapes it like other noncharacters: it
+// must survive wherever the text around it does. See chat.Mark.
+const Mark = '\uFDD0'
+
 var reprEscapes = map[rune]string{'\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 
 // quoted is repr of a string.
@@ -128,7 +134,7 @@ func (p *printer) quoted(s string) error {
 			return escape
 		case r == quote:
 			return `\` + shut
-		case r == ' ' || unicode.IsPrint(r):
+		case r == ' ' || r == Mark || unicode.IsPrint(r):
 			return ""
 		case r < 0x100:
 			return fmt.Sprintf(`\x%02x`, r)

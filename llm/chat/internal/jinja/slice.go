@@ -55,9 +55,15 @@ func (m *meter) slice(of Value, bounds [3]*int64) (Value, error) {
 		if err := m.takeMany(2*4, int64(len(picked))); err != nil {
 			return nil, err
 		}
-		out := make([]rune, len(picked))
+		out := make([]rune, 0, len(picked))
 		for i, at := range picked {
-			out[i] = runes[at]
+			if at > 0 && runes[at-1] == Mark && (i == 0 || picked[i-1] != at-1) { // it belongs to what follows
+				if err := m.take(2 * 4); err != nil {
+					return nil, err
+				}
+				out = append(out, Mark)
+			}
+			out = append(out, runes[at])
 		}
 		return string(out), nil
 	case Undefined:

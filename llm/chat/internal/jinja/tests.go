@@ -21,7 +21,7 @@ func init() { // the map refers to functions that look into it
 		"boolean":   kindTest(func(v Value) bool { _, ok := v.(bool); return ok }),
 		"true":      kindTest(func(v Value) bool { return v == true }),
 		"false":     kindTest(func(v Value) bool { return v == false }),
-		"integer":   kindTest(func(v Value) bool { _, ok := v.(int64); return ok }),
+		"integer":   kindTest(func(v Value) bool { return kindOf(v) == "int" }),
 		"float":     kindTest(func(v Value) bool { _, ok := v.(float64); return ok }),
 		"number":    kindTest(func(v Value) bool { _, ok := number(v); return ok }),
 		"string":    kindTest(func(v Value) bool { _, ok := v.(string); return ok }),

@@ -4,11 +4,17 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 )
 
-// Value is any value in a template: nil (none), bool, int64, float64, string,
-// Undefined, *List, *Dict, *Function, or one of the engine's own objects.
+// Value is any value in a template: nil (none), bool, int64, longInteger, float64,
+// string, Undefined, *List, *Dict, *Function, or one of the engine's own objects.
 type Value any
+
+// longInteger is an integer of JSON that needs more than 64 bits: its digits, so that
+// it prints as it was. It is ordered as the nearest float64, and arithmetic with
+// integers refuses it.
+type longInteger string
 
 // Undefined is a missing variable or attribute: its name and, for an attribute, the
 // type of the value that lacks it.
@@ -118,7 +124,7 @@ func Map(v Value, fn func(string) string) Value {
 // normalKey gives keys that are equal in Python, such as 1, 1.0 and True, the same form.
 func normalKey(key Value) (Value, bool) {
 	switch k := key.(type) {
-	case nil, string, int64:
+	case nil, string, int64, longInteger:
 		return k, true
 	case bool:
 		return asInt(k), true
@@ -166,7 +172,7 @@ func kindOf(v Value) string {
 		return "NoneType"
 	case bool:
 		return "bool"
-	case int64:
+	case int64, longInteger:
 		return "int"
 	case float64:
 		return "float"
@@ -204,13 +210,23 @@ func number(v Value) (float64, bool) {
 		return float64(asInt(v)), true
 	case int64:
 		return float64(v), true
+	case longInteger:
+		digits := string(v)
+		if len(digits) > maxFloatDigits { // beyond every float64: no need to read them all
+			digits = digits[:maxFloatDigits]
+		}
+		f, _ := strconv.ParseFloat(digits, 64) // infinite where it is out of range
+		return f, true
 	case float64:
 		return v, true
 	}
 	return 0, false
 }
 
-// integer returns an integer, and whether v is one.
+// maxFloatDigits is more than the digits and sign of any integer in the range of float64.
+const maxFloatDigits = 320
+
+// integer returns an integer of 64 bits, and whether v is one.
 func integer(v Value) (int64, bool) {
 	switch v := v.(type) {
 	case bool:
