@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"net/http"
@@ -195,7 +196,7 @@ func (s *server) followAll(ctx context.Context, cancel func(), g *generation, st
 				}
 				results <- one
 			}()
-			one.counts, one.err = s.follow(g, i, streams[i], out)
+			one.counts, one.err = s.follow(ctx, g, i, streams[i], out)
 		}()
 	}
 	for range streams {
@@ -228,8 +229,9 @@ type sink interface {
 	end(http.ResponseWriter, *generation, counts, error)
 }
 
-// follow passes on the output of one choice.
-func (s *server) follow(g *generation, i int, tokens stream, out sink) (c counts, err error) {
+// follow passes on the output of one choice, until ctx ends: a slow reader does not get the
+// tokens that are already there.
+func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream, out sink) (c counts, err error) {
 	if err := out.delta(delta{choice: i}); err != nil {
 		return c, err
 	}
@@ -239,7 +241,7 @@ func (s *server) follow(g *generation, i int, tokens stream, out sink) (c counts
 		text.at = inAnswer
 	}
 	for token, err := range tokens.Tokens() {
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return c, err
 		}
 		c.tokens++

@@ -80,6 +80,17 @@ func TestSeeds(t *testing.T) {
 	require.NotEqual(t, ask("").Choices, ask("").Choices)
 }
 
+// An explicit top_p of 0 leaves the likeliest token, at any temperature.
+func TestTopPZero(t *testing.T) {
+	s := start(t, nil)
+	ask := func(more string) string {
+		a := s.post("/v1/completions", `{"prompt":"One two","max_tokens":20,`+more+`}`)
+		require.Equal(t, http.StatusOK, a.status)
+		return a.Choices[0].Text
+	}
+	require.Equal(t, ask(`"temperature":0`), ask(`"temperature":100,"top_k":0,"top_p":0`))
+}
+
 func TestStopAndLimit(t *testing.T) {
 	s := start(t, nil)
 	quick := `,"chat_template_kwargs":{"enable_thinking":false},` + question + `}`

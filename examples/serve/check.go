@@ -97,13 +97,9 @@ func (q *chatRequest) check(m *loaded) error {
 	if err := checkTop("top_logprobs", q.TopLogprobs); err != nil {
 		return err
 	}
-	for i, tool := range q.Tools {
-		var t struct {
-			Function struct {
-				Name string `json:"name"`
-			} `json:"function"`
-		}
-		if json.Unmarshal(tool, &t) != nil || t.Function.Name == "" {
+	for i, raw := range q.Tools {
+		var t tool
+		if json.Unmarshal(raw, &t) != nil || t.Function.Name == "" {
 			return bad(fmt.Sprintf("tools.%d", i), "no function with a name")
 		}
 	}

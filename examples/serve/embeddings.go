@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"math"
 	"net/http"
+	"time"
 
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
@@ -16,7 +19,7 @@ type embeddingsRequest struct {
 	Input      prompts `json:"input"`
 	Encoding   string  `json:"encoding_format"`
 	Dimensions *int    `json:"dimensions"`
-	Pooling    string  `json:"pooling"` // not OpenAI's
+	Pooling    string  `json:"pooling"` // not OpenAI's; "" is --pooling
 }
 
 // maxInputs is the maximum number of texts of a request, as at OpenAI.
@@ -46,7 +49,7 @@ func (q *embeddingsRequest) check(m *loaded) error {
 
 // embeddings is POST /v1/embeddings.
 func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded) error {
-	q := &embeddingsRequest{Pooling: s.options.pooling}
+	q := new(embeddingsRequest)
 	if err := s.readJSON(w, r, q); err != nil {
 		return err
 	}
@@ -58,7 +61,7 @@ func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded) e
 		return err
 	}
 	vectors, err := s.embed(r.Context(), m, engine.EmbedRequest{
-		Inputs: inputs, Pooling: poolings[q.Pooling], Dimensions: first(q.Dimensions, nil, 0),
+		Inputs: inputs, Pooling: poolings[cmp.Or(q.Pooling, s.options.pooling)], Dimensions: first(q.Dimensions, nil, 0),
 	})
 	if err != nil {
 		return err
@@ -74,14 +77,25 @@ func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded) e
 	return nil
 }
 
+// busyPause is the time until a request that has begun tries again to go on.
+const busyPause = 20 * time.Millisecond
+
 // embed requests the embeddings of as many texts at a time as can run at once, so
-// that a large request does not fill the queue.
+// that a large request does not fill the queue. Once some are there, it waits for room for
+// the others.
 func (s *server) embed(ctx context.Context, m *loaded, q engine.EmbedRequest) (out [][]float32, err error) {
-	all, most := q.Inputs, min(s.options.engine.Sequences, s.options.engine.Queue)
+	all, most := q.Inputs, min(s.options.places(), s.options.engine.Queue)
 	for len(all) > 0 {
 		n := min(most, len(all))
 		q.Inputs, all = all[:n], all[n:]
-		some, err := m.engine.Embed(ctx, q)
+		some, err := m.embed(ctx, q)
+		for len(out) > 0 && errors.Is(err, engine.ErrBusy) && ctx.Err() == nil {
+			select {
+			case <-time.After(busyPause):
+			case <-ctx.Done():
+			}
+			some, err = m.embed(ctx, q)
+		}
 		if err != nil {
 			return nil, err
 		}

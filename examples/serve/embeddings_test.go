@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
 type embedded struct {
@@ -79,7 +82,42 @@ func TestEmbeddings(t *testing.T) {
 	require.Len(t, mean, 8)
 	require.NotEqual(t, want[:8], mean)
 	byDefault := start(t, nil, "--pooling", "mean")
-	require.InDeltaSlice(t, mean, byDefault.numbers(byDefault.embedded(`{"dimensions":8,"input":"One two three"}`).Data[0].Embedding), 1e-5)
+	for _, more := range []string{``, `"pooling":null,`, `"pooling":"",`} {
+		got := byDefault.embedded(`{` + more + `"dimensions":8,"input":"One two three"}`)
+		require.InDeltaSlice(t, mean, byDefault.numbers(got.Data[0].Embedding), 1e-5, more)
+	}
+}
+
+// A request that has begun waits for room if there is none for the rest of it, and one that
+// has not is refused.
+func TestEmbeddingsWhileBusy(t *testing.T) {
+	calls := 0
+	refused := map[int]bool{1: true, 2: true, 5: true}
+	s := start(t, func(m *loaded) {
+		m.embed = func(ctx context.Context, q engine.EmbedRequest) ([][]float32, error) {
+			if calls++; refused[calls-1] {
+				return nil, engine.ErrBusy
+			}
+			return m.engine.Embed(ctx, q)
+		}
+	})
+	require.Len(t, s.embedded(`{"input":["a","b","c","d","e","f","g","h","i"]}`).Data, 9)
+	require.Equal(t, 5, calls, "three batches, and two refusals")
+	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/embeddings", `{"input":"a"}`).status)
+}
+
+// A request that waits for room ends when its time is over.
+func TestEmbeddingsWhileBusyForLong(t *testing.T) {
+	calls := 0
+	s := start(t, func(m *loaded) {
+		m.embed = func(_ context.Context, q engine.EmbedRequest) ([][]float32, error) {
+			if calls++; calls > 1 {
+				return nil, engine.ErrBusy
+			}
+			return make([][]float32, len(q.Inputs)), nil
+		}
+	}, "--timeout", "50ms")
+	require.Equal(t, http.StatusGatewayTimeout, s.post("/v1/embeddings", `{"input":["a","b","c","d","e"]}`).status)
 }
 
 func TestBadEmbeddings(t *testing.T) {

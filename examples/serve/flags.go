@@ -66,7 +66,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.StringVar(&o.pooling, "pooling", "last", "how embeddings are made from the tokens' states, unless a request says: last or mean")
 	fs.IntVar(&o.engine.Draft, "draft", 0, "maximum number of tokens guessed ahead in text that repeats itself")
 	fs.IntVar(&o.engine.ChunkTokens, "chunk", 0, "maximum number of prompt tokens in a step (default: 512, or 1,024 on a discrete GPU)")
-	fs.IntVar(&o.engine.Sequences, "sequences", 32, "maximum number of requests that run at once")
+	fs.IntVar(&o.engine.Sequences, "sequences", 32, "maximum number of requests that run at once on each device")
 	fs.IntVar(&o.engine.Queue, "queue", 256, "maximum number of waiting requests; more are refused")
 	fs.IntVar(&o.engine.Context, "context", 0, "maximum number of tokens of a request, prompt and answer (default: the model's context)")
 	fs.IntVar(&o.engine.CacheTokens, "cache-tokens", 0, "tokens that all requests can hold together (default: 1,024 for each that runs, or one context)")
@@ -74,7 +74,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.Int64Var(&o.maxBody, "max-body", 4<<20, "most bytes of a request")
 	fs.Int64Var(&o.maxPrompt, "max-prompt", 0, "most bytes of a prompt (default: 16 for each token of the context)")
 	fs.IntVar(&o.maxTokens, "max-tokens", 0, "maximum number of tokens of an answer (default: as many as the context has room for)")
-	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "maximum time for a request")
+	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "maximum time for a request, until its answer is sent")
 	fs.DurationVar(&o.stall, "stall", 30*time.Second, "maximum time for a client to send a request, or to accept the next part of an answer")
 	fs.DurationVar(&o.drain, "drain", 30*time.Second, "maximum time to finish requests after SIGTERM or Ctrl-C")
 	switch err := fs.Parse(args); {
@@ -125,6 +125,9 @@ func (o *options) check() error {
 	}
 	return nil
 }
+
+// places returns how many requests run at once on all devices.
+func (o *options) places() int { return len(o.devices) * o.engine.Sequences }
 
 // flagError writes a flag in an error as the help does, with two dashes.
 func flagError(err error) error {

@@ -135,6 +135,55 @@ func TestTimeout(t *testing.T) {
 	require.Equal(t, http.StatusGatewayTimeout, a.status)
 }
 
+// When a request's time is over, tokens that are already there are not sent.
+func TestTimeoutWithTokensLeft(t *testing.T) {
+	s := start(t, func(m *loaded) {
+		m.submit = func(ctx context.Context, _ engine.Request, _ int) ([]stream, error) {
+			// The end of ctx is none of this answer's business.
+			return []stream{scripted{context.Background(), func(yield func(string) bool) {
+				if yield("word") {
+					<-ctx.Done()
+					yield("late")
+				}
+			}}}, nil
+		}
+	}, "--timeout", "200ms")
+	events := s.events("/v1/chat/completions", askStream)
+	last := events[len(events)-1]
+	require.NotNil(t, last.Error)
+	require.Equal(t, "timeout", last.Error.Code)
+	for _, e := range events[:len(events)-1] {
+		require.NotEqual(t, "late", e.Choices[0].Delta.Content)
+	}
+}
+
+// A client that reads slowly cannot make a request last longer than its time, however long
+// one write may take.
+func TestTimeoutOfASlowReader(t *testing.T) {
+	s := start(t, script(func(context.Context, engine.Request) iter.Seq[string] {
+		return func(yield func(string) bool) {
+			for text := strings.Repeat("x", 1<<20); yield(text); {
+			}
+		}
+	}), "--timeout", "100ms", "--stall", "1h")
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	require.NoError(t, err)
+	defer c.Close()
+	const head = "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+	_, err = fmt.Fprintf(c, "%sContent-Length: %d\r\n\r\n%s", head, len(askStream), askStream)
+	require.NoError(t, err)
+	ended := func() bool { return strings.Contains(s.said.String(), "msg=request") }
+	require.Eventually(t, ended, 30*time.Second, time.Millisecond)
+	s.idle()
+}
+
+// Requests are refused only if there is no place for them on any device, nor in the queue.
+func TestSlotsOfAllDevices(t *testing.T) {
+	o, err := parseFlags([]string{"--device", "cpu,cpu", "--sequences", "3", "--queue", "5"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 2*3+5, cap(newServer(o, newTestLog(&testLog{t: t})).slots))
+}
+
 // A panic ends only its own request, wherever it happens.
 func TestPanics(t *testing.T) {
 	s := start(t, func(m *loaded) {

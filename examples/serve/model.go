@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -35,8 +36,9 @@ type loaded struct {
 	thinks    bool  // whether the model thinks unless the template prevents it
 	maxPrompt int64 // maximum number of bytes of a prompt
 	grammars  *grammars
-	// submit is engine.SubmitChoices; tests replace it.
+	// submit is engine.SubmitChoices, and embed is engine.Embed; tests replace them.
 	submit func(context.Context, engine.Request, int) ([]stream, error)
+	embed  func(context.Context, engine.EmbedRequest) ([][]float32, error)
 }
 
 // stream has those methods of engine.Stream that are used.
@@ -78,6 +80,7 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 	if m.maxPrompt = o.maxPrompt; m.maxPrompt == 0 {
 		m.maxPrompt = bytesPerToken * int64(m.context)
 	}
+	m.embed = m.engine.Embed
 	m.submit = func(ctx context.Context, r engine.Request, choices int) (out []stream, err error) {
 		all, err := m.engine.SubmitChoices(ctx, r, choices)
 		for _, s := range all {
@@ -183,6 +186,9 @@ func (m *loaded) sampling(c *common) sample.Params {
 		TopP: first(c.TopP, g.TopP, 0), MinP: first(c.MinP, g.MinP, 0), TopK: first(c.TopK, g.TopK, 0),
 	}
 	p.TopK = max(p.TopK, 0) // some clients send -1 for all
+	if c.TopP != nil && *c.TopP == 0 {
+		p.TopP = math.SmallestNonzeroFloat64 // only the likeliest token; 0 would keep all
+	}
 	if c.Seed != nil {
 		p.Seed = uint64(*c.Seed)
 	}

@@ -32,7 +32,7 @@ type server struct {
 func newServer(o *options, log *slog.Logger) *server {
 	s := &server{
 		options: o, log: log, routes: http.NewServeMux(),
-		slots: make(chan struct{}, o.engine.Sequences+o.engine.Queue), key: sha256.Sum256([]byte(o.apiKey)),
+		slots: make(chan struct{}, o.places()+o.engine.Queue), key: sha256.Sum256([]byte(o.apiKey)),
 	}
 	s.metrics = newMetrics(s)
 	handle := func(pattern string, h func(http.ResponseWriter, *http.Request, *loaded) error) {
@@ -99,8 +99,12 @@ func (s *server) guarded(w http.ResponseWriter, r *http.Request, h func(http.Res
 	return h(w, r, m)
 }
 
+// lastWords is the time to write, to a client that reads, that the request's time is over.
+const lastWords = time.Second
+
 // working takes one of the slots for a request, and refuses the request if none is
-// free. It ends the request when its time is over.
+// free. It ends the request when its time is over, also if the client is slow to receive
+// the answer.
 func (s *server) working(h func(http.ResponseWriter, *http.Request, *loaded) error) func(http.ResponseWriter, *http.Request, *loaded) error {
 	return func(w http.ResponseWriter, r *http.Request, m *loaded) error {
 		select {
@@ -111,6 +115,9 @@ func (s *server) working(h func(http.ResponseWriter, *http.Request, *loaded) err
 		}
 		ctx, cancel := context.WithTimeoutCause(r.Context(), s.options.timeout, errTimeout)
 		defer cancel()
+		n := noteOf(ctx)
+		n.until = time.Now().Add(s.options.timeout + lastWords)
+		defer func() { n.until = time.Time{} }() // an error is written without a slot
 		err := h(w, r.WithContext(ctx), m)
 		if err != nil && ctx.Err() != nil {
 			return asAPIError(ctx, err)
@@ -157,6 +164,7 @@ type note struct {
 	prompt, answer int           // tokens
 	firstToken     time.Duration // 0 if there was none
 	finish         string
+	until          time.Time // when writing the answer must end; zero for no such time
 }
 
 type noteKey struct{}
@@ -187,7 +195,12 @@ func (r *recorder) Write(p []byte) (int, error) {
 	if !r.note.began {
 		r.WriteHeader(http.StatusOK)
 	}
-	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(time.Now().Add(r.stall)) // without deadlines, TCP's own limit applies
+	deadline := time.Now().Add(r.stall)
+	if until := r.note.until; !until.IsZero() && until.Before(deadline) {
+		deadline = until
+	}
+	// Where there are no deadlines, TCP's own limit applies.
+	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(deadline)
 	return r.ResponseWriter.Write(p)
 }
 

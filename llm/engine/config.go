@@ -38,8 +38,8 @@ type Config struct {
 	// one step; 0 means none. It makes repetitive answers faster if few requests run:
 	// as many tokens are guessed as fit into Sequences rows. Answers stay the same.
 	Draft int
-	// Queue is how many requests may wait; default 256. Further ones are
-	// refused with [ErrBusy].
+	// Queue is how many requests may wait, besides those that can run at once: Sequences
+	// on each device; default 256. Further ones are refused with [ErrBusy].
 	Queue int
 }
 

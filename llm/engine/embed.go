@@ -43,7 +43,7 @@ type embedding struct {
 // on other requests, except for its last bits. If ctx ends, so does the call.
 //
 // It fails with kompute.ErrInvalid without inputs and for other fields, and with the
-// errors of Submit; with ErrBusy unless there is room for all inputs in the queue.
+// errors of Submit; with ErrBusy unless all inputs can wait or run.
 func (e *Engine) Embed(ctx context.Context, r EmbedRequest) ([][]float32, error) {
 	if !e.made() {
 		return nil, engineError(kompute.ErrClosed)

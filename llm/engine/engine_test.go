@@ -209,6 +209,33 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(d, err, kompute.ErrClosed)
 }
 
+// As many requests as can run are accepted besides those that may wait, even if none of
+// them runs yet.
+func TestQueueBesidesPlaces(t *testing.T) {
+	const sequences, queue = 5, 2
+	d := cpuDemo(t)
+	e := d.engine(engine.Config{Sequences: sequences, Context: 64, Queue: queue})
+	// While one request holds up its step, no other is let run.
+	held, release := make(chan struct{}), make(chan struct{})
+	hold := func([]int32, []float32) error {
+		close(held)
+		<-release
+		return nil
+	}
+	ask := func(r engine.Request) error {
+		_, err := e.Submit(d.Context(), r)
+		return err
+	}
+	require.NoError(d, ask(engine.Request{Prompt: []int{1}, MaxTokens: 1, Logits: hold}))
+	<-held
+	for range sequences - 1 + queue {
+		require.NoError(d, ask(engine.Request{Prompt: []int{1}, MaxTokens: 1}))
+	}
+	require.ErrorIs(d, ask(engine.Request{Prompt: []int{1}, MaxTokens: 1}), engine.ErrBusy)
+	close(release)
+	d.close(e)
+}
+
 // A deadline for closing cancels the remaining requests.
 func TestCloseInTime(t *testing.T) {
 	d := cpuDemo(t)

@@ -44,6 +44,17 @@ func (p *pendingSteps) oldest() *pendingStep {
 	return &p.all[p.first]
 }
 
+// sequences returns those that the steps in flight feed, each once.
+func (p *pendingSteps) sequences() map[*sequence]bool {
+	out := map[*sequence]bool{}
+	for i := range p.n {
+		for _, piece := range p.all[(p.first+i)%len(p.all)].pieces {
+			out[piece.sequence] = true
+		}
+	}
+	return out
+}
+
 func (p *pendingSteps) started() { p.n++ }
 
 func (p *pendingSteps) finished() { p.first, p.n = (p.first+1)%len(p.all), p.n-1 }

@@ -77,6 +77,15 @@ func (w *queue) choose(q *sequence) (best *scheduler, coming bool) {
 	return best, coming
 }
 
+// places returns how many more sequences could run. Some of the waiting ones are about
+// to. A device that is being replaced counts: those that ran on it wait for it.
+func (w *queue) places() (n int) {
+	for _, s := range w.schedulers {
+		n += s.config.Sequences - len(s.running)
+	}
+	return n
+}
+
 // busy reports whether any sequence waits or runs.
 func (w *queue) busy() bool {
 	return len(w.waiting) > 0 || slices.ContainsFunc(w.schedulers, func(s *scheduler) bool { return len(s.running) > 0 })

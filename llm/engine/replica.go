@@ -134,7 +134,7 @@ func (r *replica) finish(f *pendingStep, host []choice) {
 		if p.chosen == 0 {
 			continue
 		}
-		p.sequence.pending -= p.chosen
+		p.pending -= p.chosen
 		if p.ended.Load() {
 			continue
 		}
@@ -175,15 +175,40 @@ func (e *Engine) take(f *pendingStep, p *piece, host []choice) {
 }
 
 // mostRestarts is how often in a row steps are started again on a device that is not
-// lost. After that it counts as lost if a host can replace it.
+// lost. After that it counts as lost if a host can replace it. It is also how often a
+// request is computed again without getting a token.
 const mostRestarts = 3
+
+// blame counts a failure of steps against the requests in them, and ends those that have
+// failed too often without getting a token: computed once more, they would fail at the
+// same place, and everybody else would be computed again with them. If no step has
+// finished since the last failure, the device is to blame, and restarts counts that.
+func (r *replica) blame(cause error) {
+	if r.restarts > 0 || errors.Is(cause, kompute.ErrDeviceLost) {
+		return
+	}
+	for q := range r.inFlight.sequences() {
+		if q.ended.Load() {
+			continue
+		}
+		if n := q.generated(); n > q.failedAt {
+			q.failures, q.failedAt = 0, n
+		}
+		if q.failures++; q.failures > mostRestarts {
+			r.engine.end(q, generate.FinishError, fmt.Errorf("engine: steps with this request failed too often: %w", cause))
+		}
+	}
+}
 
 // restart continues after steps have failed: running requests are computed again from
 // their known tokens. It returns false if the replica can no longer run steps; then
 // the other replicas get its work.
 func (r *replica) restart(cause error) bool {
+	r.pause() // replacing a device is not work on steps
+	defer r.resume()
 	e := r.engine
 	e.mu.Lock()
+	r.blame(cause)
 	under := len(r.scheduler.running)
 	r.scheduler.lose()
 	r.inFlight = pendingSteps{}

@@ -17,9 +17,9 @@ type piece struct {
 	// draft are tokens behind the first that are only guessed: one is chosen behind
 	// each of them too, and those count up to the first that was guessed wrong.
 	draft []int32
-	// pending and source are the sequence's when the step was planned: whether the
-	// last token that is fed is one that only the device knows, and where.
-	pending, source int
+	// source is where the device keeps the last token that is fed, if the host did not
+	// know that token when the step was planned.
+	source int
 }
 
 // scheduler decides what each step of a replica feeds. It is guarded by the engine's
@@ -106,7 +106,7 @@ func (s *scheduler) draft(f *pendingStep) {
 	room := s.draftRoom()
 	for i := range f.pieces {
 		p := &f.pieces[i]
-		if p.chooser != nil || p.sequence.pending > 0 || p.first+1 != len(p.tokens) {
+		if p.chooser != nil || p.pending > 0 || p.first+1 != len(p.tokens) {
 			continue
 		}
 		n := min(s.config.Draft, room, len(p.pages)*s.config.PageTokens-len(p.tokens), p.limit-p.generated()-1)
@@ -142,7 +142,7 @@ func (s *scheduler) number(f *pendingStep) {
 		f.rows += p.count
 		if p.embed != nil {
 			f.embedded = f.rows
-		} else if p.first+p.count == len(p.tokens)+p.sequence.pending+len(p.draft) {
+		} else if p.first+p.count == len(p.tokens)+p.pending+len(p.draft) {
 			p.chosen, p.at = 1+len(p.draft), f.chosen
 			f.chosen += p.chosen
 			if p.chooser != nil {
@@ -156,7 +156,7 @@ func (s *scheduler) number(f *pendingStep) {
 // it fills, which they will read only in a later step.
 func (s *scheduler) enqueue(p *piece) {
 	q := p.sequence
-	p.pending, p.source, p.draw = q.pending, q.at, q.generated()+q.pending
+	p.source, p.draw = q.at, q.generated()+q.pending
 	q.fed += p.count
 	if p.chosen > 0 {
 		q.pending, q.at, q.flying = q.pending+p.chosen, p.at, s

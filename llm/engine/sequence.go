@@ -22,6 +22,9 @@ type sequence struct {
 	params [opdef.SampleParamsSize]uint32
 	limit  int // the most tokens to generate
 	ended  atomic.Bool
+	// How often steps with it have failed since it got its last token, and how many
+	// tokens it had then.
+	failures, failedAt int
 
 	tokens []int32 // the prompt, and the generated tokens that the host knows
 	prompt int     // how many of them are the prompt's

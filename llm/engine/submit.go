@@ -11,7 +11,7 @@ import (
 // Submit accepts a request and returns the stream of its answer. Cancelling ctx
 // ends the request at the next step, which frees its pages.
 //
-// It fails with [ErrBusy] if Queue requests are already waiting,
+// It fails with [ErrBusy] if Queue requests are already waiting and no more can run,
 // kompute.ErrClosed once the engine is closing, generate.PromptError for a prompt
 // that cannot be fed, the errors of the sampling parameters, kompute.ErrInvalid
 // for other fields, and with the error that has ended the engine.
@@ -80,7 +80,7 @@ func (e *Engine) enqueue(all []*sequence) error {
 		err = e.err
 	case e.closing:
 		err = engineError(kompute.ErrClosed)
-	case len(e.queue.waiting)+len(all) > e.config.Queue:
+	case len(e.queue.waiting)+len(all) > e.config.Queue+e.queue.places():
 		err = ErrBusy
 	}
 	for _, q := range all {

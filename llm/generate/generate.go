@@ -150,20 +150,18 @@ type generation struct {
 	ids     []int
 	first   int             // how many of them there were when run began
 	reading bool            // run has not read all of the prompt
-	unsaid  *Token          // the last of them, until it has been passed on
 	all     strings.Builder // the text so far
 	finish  string
 	meter   *meter
 }
 
-// replace replaces a lost device, and passes on the token, if any, that arrived
-// before the loss was noticed.
+// replace replaces a lost device.
 func (g *generation) replace(ctx context.Context, cause error, prompt int) error {
 	if err := g.replaceLost(ctx, cause, prompt+g.limit); err != nil {
 		return err
 	}
 	g.meter.moved()
-	return g.emit()
+	return nil
 }
 
 // runInMemory runs the generation from its last token on. If there is no memory for the
@@ -227,14 +225,17 @@ func (g *generation) decode(ctx context.Context, src source) error {
 			g.meter.firstToken(len(g.ids))
 		}
 		token := g.answer.Add(id)
-		g.unsaid, g.finish = &token, token.Finish
+		g.finish = token.Finish
+		var failed error
 		if g.finish == "" && ctx.Err() == nil {
-			if err := src.ahead(); err != nil {
-				return err
-			}
+			failed = src.ahead()
 		}
-		if err := g.emit(); err != nil {
+		// Its text would be lost otherwise: the answer does not return it again.
+		if err := g.emit(token); err != nil {
 			return err
+		}
+		if failed != nil {
+			return failed
 		}
 		if g.finish != "" {
 			return nil
@@ -245,18 +246,13 @@ func (g *generation) decode(ctx context.Context, src source) error {
 	}
 }
 
-// emit passes the last token on, unless that has been done.
-func (g *generation) emit() error {
-	token := g.unsaid
-	if token == nil {
-		return nil
-	}
-	g.unsaid = nil
+// emit passes a token on.
+func (g *generation) emit(token Token) error {
 	g.all.WriteString(token.Text)
 	if token.Text != "" && g.options.OnText != nil {
 		if err := g.options.OnText(token.Text); err != nil {
 			return err
 		}
 	}
-	return g.onToken(*token)
+	return g.onToken(token)
 }

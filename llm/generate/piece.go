@@ -90,7 +90,7 @@ func (g *generation) pieceFor(n int) (*piece, error) {
 		return nil, nil
 	}
 	p, size := g.pieceOf(n)
-	err := g.prepare(p, size)
+	err := g.captureUsed(p, size)
 	g.pieceUses++
 	p.uses, p.last, p.tokens = p.uses+1, g.pieceUses, n
 	if err != nil || p.region == nil {
@@ -106,7 +106,7 @@ func (g *generation) pieceAhead(n int) error {
 	if g.options.Eager {
 		return nil
 	}
-	return errors.Join(g.stream.Flush(), g.prepare(g.pieceOf(n)))
+	return errors.Join(g.stream.Flush(), g.captureUsed(g.pieceOf(n)))
 }
 
 // pieceOf returns the piece for n tokens, captured or not.
@@ -123,9 +123,9 @@ func (g *generation) pieceOf(n int) (*piece, pieceSize) {
 	return p, size
 }
 
-// prepare captures a piece if it has been used before: most programs that answer one
+// captureUsed captures a piece if it has been used before: most programs that answer one
 // question would never replay it. A region of a state that has grown since is replaced.
-func (g *generation) prepare(p *piece, size pieceSize) error {
+func (g *generation) captureUsed(p *piece, size pieceSize) error {
 	if p.region != nil && p.capacity != g.state.Capacity() {
 		if err := p.close(); err != nil {
 			return err

@@ -110,11 +110,11 @@ func (s *Session) restart(capacity int) error {
 // prepare makes room for that many tokens, in a session that an earlier generation or the
 // loss of its device may have left unusable.
 func (s *Session) prepare(ctx context.Context, tokens int) error {
-	if s.host != nil && s.host.Model() != s.model {
-		return s.move(s.host.Model(), tokens)
-	}
+	m := s.host.Model() // nil without a host; perhaps of a device that is being replaced as well
 	err := s.stream.Err()
 	switch {
+	case m != nil && m != s.model:
+		err = s.move(m, tokens)
 	case err == nil:
 		err = s.reserve(tokens)
 		if errors.Is(err, kompute.ErrOutOfMemory) { // perhaps without the present state

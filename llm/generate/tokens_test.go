@@ -212,3 +212,47 @@ func TestStopStrings(t *testing.T) {
 	_, err = s.Generate(t.Context(), prompt, Options{Stop: []string{""}})
 	require.ErrorIs(t, err, kompute.ErrInvalid)
 }
+
+// broken is a source that fails when it starts on what follows its last token.
+type broken struct {
+	ids   []int
+	cause error
+}
+
+func (b *broken) next(context.Context) (id int, err error) {
+	id, b.ids = b.ids[0], b.ids[1:]
+	return id, nil
+}
+
+func (b *broken) ahead() error {
+	if len(b.ids) == 0 {
+		return b.cause
+	}
+	return nil
+}
+
+func (b *broken) close() error { return nil }
+
+// A token that is known when the device fails is passed on, with its text.
+func TestTokenBeforeAFailure(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	ids := cases[0].GeneratedIDs[:5]
+	f := openDemo(t)
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer d.Close()
+	withSession(t, f, d, model.Options{}, func(s *Session) {
+		said, cause := "", errors.New("made up")
+		var passed []int
+		g := &generation{
+			Session: s, answer: NewAnswer(s.tokenizer, nil, 10, nil), limit: 10, meter: s.newMeter(),
+			options: &Options{OnText: func(text string) error { said += text; return nil }},
+			onToken: func(token Token) error { passed = append(passed, token.ID); return nil },
+		}
+		require.ErrorIs(t, g.decode(t.Context(), &broken{ids, cause}), cause)
+		require.Equal(t, ids, g.ids)
+		require.Equal(t, ids, passed)
+		require.Equal(t, s.tokenizer.Decode(ids, tokenizer.SkipSpecial), said)
+		require.Equal(t, said, g.all.String())
+	})
+}

@@ -20,12 +20,16 @@ type Host struct {
 	options    Options
 	limits     HostOptions
 
-	mu       sync.Mutex
-	device   *kompute.Device
-	own      bool // the host has opened it
-	onCPU    bool // it is the CPU in place of a lost device
-	model    Model
-	replaced int
+	// replacing is held while the device is replaced, and guards the fields below. Since that
+	// may take minutes, model and replaced are also guarded by mu, so that they can be read
+	// meanwhile.
+	replacing sync.Mutex
+	mu        sync.Mutex
+	device    *kompute.Device
+	own       bool // the host has opened it
+	onCPU     bool // it is the CPU in place of a lost device
+	model     Model
+	replaced  int
 }
 
 // HostOptions determine how a Host replaces a lost device.
@@ -52,7 +56,8 @@ func NewHost(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o
 	return &Host{checkpoint: c, options: o, limits: h, device: d, model: m}, nil
 }
 
-// Model returns the current model, on the current device.
+// Model returns the current model, on the current device: the one that was lost, until it
+// has been replaced.
 func (h *Host) Model() Model {
 	if h == nil {
 		return nil
@@ -84,8 +89,8 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	if !isLost && !errors.Is(cause, kompute.ErrClosed) {
 		return nil, cause
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.replacing.Lock()
+	defer h.replacing.Unlock()
 	if h.model != lost {
 		return h.model, nil
 	}
@@ -98,7 +103,7 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	log, name := h.device.Logger(), slog.String("device", h.device.Info().Name)
 	last := cause
 	for h.replaced < h.limits.Most && ctx.Err() == nil { // it may be lost again at once, or memory may run out
-		h.replaced++
+		h.count()
 		log.Warn("a lost device is replaced", name, slog.Int("times", h.replaced), slog.String("error", last.Error()))
 		if last = h.load(ctx, func() (*kompute.Device, error) { return h.device.Reopen(ctx) }); last == nil {
 			return h.model, nil
@@ -119,6 +124,13 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	return h.model, nil
 }
 
+// count counts another try to replace the device.
+func (h *Host) count() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.replaced++
+}
+
 // load switches to another device and loads the model on it.
 func (h *Host) load(ctx context.Context, open func() (*kompute.Device, error)) error {
 	d, err := open()
@@ -132,6 +144,8 @@ func (h *Host) load(ctx context.Context, open func() (*kompute.Device, error)) e
 	if h.own {
 		_ = h.device.Close() // it is lost, and was shut down
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.device, h.model, h.own = d, m, true
 	return nil
 }
@@ -142,8 +156,8 @@ func (h *Host) Close() error {
 	if h == nil {
 		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.replacing.Lock()
+	defer h.replacing.Unlock()
 	if h.model == nil {
 		return nil
 	}
