@@ -106,17 +106,16 @@ void Read::append(Stream &stream) {
 
 // If the window with the copy is refused, all work in it failed, not only the read.
 void Read::submit(const Stream *caller) {
-    bool of_caller = false;
+    bool lost = false;
     if (point_->pending) {
         if (std::shared_ptr<Stream> stream = point_->stream.lock()) {
-            stream->submit_for(caller);
-            of_caller = stream.get() == caller;
+            lost = stream->submit_for(caller);
         }
     }
     if (point_->refused) {
         Error error = *point_->refused;
         error.of_content = tensor_ && tensor_->writer() && tensor_->writer()->refused;
-        error.of_window = of_caller;
+        error.of_window = lost;
         throw error;
     }
 }

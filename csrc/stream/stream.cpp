@@ -137,7 +137,7 @@ uint64_t Stream::flush(uint64_t timeout_ns) {
     return submit_pending();
 }
 
-void Stream::submit_for(const Stream *caller) noexcept {
+bool Stream::submit_for(const Stream *caller) noexcept {
     try {
         submit_pending();
     } catch (...) {
@@ -145,7 +145,9 @@ void Stream::submit_for(const Stream *caller) noexcept {
         if (error.of_window && caller != this && kind_ == KPX_STREAM_COMPUTE && !unreported_) {
             unreported_ = std::move(error);
         }
+        return error.of_window && caller == this;
     }
+    return false;
 }
 
 uint64_t Stream::submit_pending(std::shared_ptr<Region> region, uint32_t times) {

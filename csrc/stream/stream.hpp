@@ -77,7 +77,6 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void append_read(const std::shared_ptr<Buffer> &buffer, uint64_t offset, const std::shared_ptr<HostBlock> &block,
                      uint64_t block_offset, uint64_t bytes) {
         pending_.read(buffer, offset, block, block_offset, bytes);
-        irreplaceable_ = true;
     }
     // Whether enough staging bytes are pending that they should be submitted.
     bool much_is_staged() const { return pending_.staged() >= kFlushStaged; }
@@ -90,8 +89,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Submits pending work, and then that recording of the region.
     uint64_t submit_recording(const std::shared_ptr<Recording> &recording, const std::shared_ptr<Region> &owner);
     // submit_pending on behalf of a call that names that stream, or none: an error is kept in the window's tensors.
-    // Unless it is this stream's own call, its next one reports it.
-    void submit_for(const Stream *caller) noexcept;
+    // Unless it is this stream's own call, its next one reports it; otherwise this returns whether work is lost.
+    bool submit_for(const Stream *caller) noexcept;
     // Waits while too much work is under way; throws KPX_TIMEOUT. Without the mutex.
     void throttle(uint64_t timeout_ns = UINT64_MAX) { submissions_.throttle(timeout_ns); }
     Submissions::Oldest oldest() { return submissions_.oldest(); }
