@@ -61,11 +61,14 @@ func (s *runningSoftmax) weights(row int, scores []float32) {
 	s.total[row] += simd.ExpSum(scores, scores, largest)
 }
 
-// result divides a row's weighted sums by the sum of its weights, and returns them.
+// result divides a row's weighted sums by the sum of its weights, and returns them. They are zeros if no key was seen:
+// the sums may then be NaNs, of zero weights times values that are not finite.
 func (s *runningSoftmax) result(row int) []float32 {
 	sums := s.of(row)
-	if s.total[row] != 0 { // otherwise no key was seen, and the sums are 0
-		simd.Scale(sums, 1/s.total[row])
+	if s.total[row] == 0 {
+		clear(sums)
+		return sums
 	}
+	simd.Scale(sums, 1/s.total[row])
 	return sums
 }

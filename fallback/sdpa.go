@@ -20,7 +20,8 @@ type SDPAParams struct {
 // mask [B, Hq, Tq, Tk] is bool, true where a query sees a key, or a float that is
 // added to the scores; it may be absent. keyLength, int32 [1], is the number of the keys
 // that exist; if it is absent, all Tk do. With Causal, query i sees keys
-// up to L - Tq + i, where L is that number. A query that sees no key gives zeros.
+// up to L - Tq + i, where L is that number. A query that sees no key gives zeros. Values of
+// keys that it does not see do not matter, even if they are not finite.
 //
 // Errors: ErrInvalid for other shapes or types.
 func SDPA(q, k, v, mask, keyLength, out array.Array, p SDPAParams) error {
@@ -210,6 +211,11 @@ func (b *queryBlock) keyTile(a *array.Array, k0, n, d int) rowMatrix {
 
 // softmax turns the scores of a row against keys k0… into weights.
 func (b *queryBlock) softmax(r, k0, n int) {
+	b.weights(r, b.hide(r, k0, n))
+}
+
+// hide adds the mask to the scores of a row against keys k0…, and makes those of hidden keys -Inf. It returns them.
+func (b *queryBlock) hide(r, k0, n int) []float32 {
 	scores := b.scores[r*keyRows : r*keyRows+n]
 	head, step := b.index(r)
 	if b.mask.Present() {
@@ -219,7 +225,7 @@ func (b *queryBlock) softmax(r, k0, n int) {
 	for j := max(b.visible(step)-k0, 0); j < n; j++ {
 		scores[j] = hidden
 	}
-	b.weights(r, scores)
+	return scores
 }
 
 // addMask hides or shifts scores by the mask from an element on.
@@ -241,8 +247,49 @@ func (b *queryBlock) addMask(scores []float32, off int) {
 
 // store divides by the sum of the weights and rounds.
 func (b *queryBlock) store() {
+	hides := b.Causal || b.mask.Present()
 	for r := range b.rows {
+		sums := b.result(r)
+		// The weights of hidden keys are 0, which makes NaNs of values that are not finite.
+		if hides && hasNaN(sums) {
+			b.attendSeen(r)
+			sums = b.result(r)
+		}
 		head, step := b.index(r)
-		storeFloats(b.out, elementAt(b.out, []int{b.batch, head, step}), b.out.Strides[3], b.result(r))
+		storeFloats(b.out, elementAt(b.out, []int{b.batch, head, step}), b.out.Strides[3], sums)
+	}
+}
+
+func hasNaN(x []float32) bool {
+	for _, v := range x {
+		if v != v {
+			return true
+		}
+	}
+	return false
+}
+
+// attendSeen computes the sums of a row once more, from the values of the keys that it sees alone.
+func (b *queryBlock) attendSeen(r int) {
+	row := b.runningSoftmax.rows(r, r+1)
+	row.reset()
+	d, dv := b.attention.q.Shape[3], b.v.Shape[3]
+	_, step := b.index(r)
+	keys := b.visible(step)
+	for k0 := 0; k0 < keys; k0 += keyRows {
+		n := min(keyRows, keys-k0)
+		k := b.keyTile(b.k, k0, n, d)
+		simd.Dots(b.scores[r*keyRows:], keyRows, b.q[r*d:], d, 1, k.data, k.ld, n, d, false)
+		scores, seen := b.hide(r, k0, n), b.maskBuf[:n]
+		copy(seen, scores)
+		b.weights(r, scores)
+		v := b.keyTile(b.v, k0, n, dv)
+		for from, to := 0, 0; from < n; from = to + 1 {
+			for to = from; to < n && !math.IsInf(float64(seen[to]), -1); to++ {
+			}
+			if from < to {
+				simd.MulAdd(b.of(r), dv, scores[from:], keyRows, 1, v.data[from*v.ld:], v.ld, dv, to-from, true)
+			}
+		}
 	}
 }

@@ -45,6 +45,26 @@ func TestMeanOfManyElements(t *testing.T) {
 	}
 }
 
+// The mean of integers that float32 does not have, and that nearly cancel, is exact.
+func TestMeanOfIntegersThatCancel(t *testing.T) {
+	for _, device := range specs(t) {
+		dev, err := kompute.Open(device)
+		require.NoError(t, err)
+		s, err := dev.NewStream()
+		require.NoError(t, err)
+		x, err := kompute.New(dev, []int32{math.MaxInt32, -math.MaxInt32 + 1, 1<<24 + 1, -1 << 24, math.MinInt32, math.MaxInt32}, 3, 2)
+		require.NoError(t, err)
+		mean := ops.ReduceAs[float32](s, ops.ReduceMean, x, ops.Axes(1))
+		got, err := mean.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []float32{0.5, 0.5, -0.5}, got, device)
+		require.NoError(t, mean.Close())
+		require.NoError(t, x.Close())
+		require.NoError(t, s.Close())
+		require.NoError(t, dev.Close())
+	}
+}
+
 // logSumExp computes it in float64.
 func logSumExp(elements []float32) float64 {
 	top, sum := math.Inf(-1), 0.0

@@ -45,7 +45,8 @@ type SDPAParams[T kompute.Float] struct {
 //
 // Scores and sums are float32 for every T. A query that sees no key gives
 // zeros. (MLX gives NaN if -Inf hides every key, and the mean of v if a bool
-// mask does.)
+// mask does.) Values of keys that a query does not see do not matter to it, even
+// if they are not finite.
 //
 // # Errors
 //

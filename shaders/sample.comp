@@ -5,6 +5,8 @@
 //          filters, sums of weights
 //   DRAW   where there is a histogram, sums of weights and a list of the tokens among which top-k or top-p ends; the draw
 // Where the list gets too long, one workgroup draws alone (sample_keys.glsl).
+//
+// requires: shared32
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_KHR_memory_scope_semantics : require

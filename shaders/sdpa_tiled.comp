@@ -3,6 +3,8 @@
 // head are rows of the same tile, adjacent at the same step. For each tile it
 // computes scores by a register-blocked product, a running softmax over them,
 // and their product with the values.
+//
+// requires: shared32
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -40,6 +42,7 @@ shared vec4 operands[2 * DEPTH * PITCH];   // q and k by element, or v by key
 shared vec4 row_keep[TILE / 4];            // factor of a row's sums so far
 shared float row_part[PARTS * TILE];
 shared uint q_start[TILE];                 // offset of the row's head in q
+shared uint special_s;                     // whether some values are not finite
 
 uint tile_row(uint r) { return gl_LocalInvocationIndex / 16 * 4 + r; } // of the thread's 4 by 4 block
 uint tile_col() { return gl_LocalInvocationIndex % 16; }               // in quads
@@ -160,7 +163,10 @@ void weigh_tile(inout Row row, uint key0) {
     }
 }
 
-// Adds the tile's weighted values. Keys at or past end do not exist.
+bvec4 not_finite(vec4 v) { return equal(floatBitsToUint(v) & 0x7f800000u, uvec4(0x7f800000u)); }
+
+// Adds the tile's weighted values. Keys at or past end do not exist. Values that are not finite are left to
+// store_special: weights of hidden keys are 0, which would make NaNs of them.
 void add_values(uint v_from, uint key0, uint end) {
     vec4 keep = row_keep[gl_LocalInvocationIndex / 16];
     [[unroll]] for (uint t = 0; t < DV_TILES; t++) {
@@ -173,8 +179,12 @@ void add_values(uint v_from, uint key0, uint end) {
                 uint j = i / (TILE / 4);
                 uint quad = i % (TILE / 4);
                 uint key = key0 + j0 + j;
-                operands[j * PITCH + quad] =
-                    key < end ? load_v(v_from + key * p.v_strides[2], t * TILE + quad * 4) : vec4(0.0);
+                vec4 value = key < end ? load_v(v_from + key * p.v_strides[2], t * TILE + quad * 4) : vec4(0.0);
+                bvec4 special = not_finite(value);
+                if (any(special)) {
+                    special_s = 1;
+                }
+                operands[j * PITCH + quad] = mix(value, vec4(0.0), special);
             }
             barrier();
             [[dont_unroll]] for (uint j = 0; j < VALUE_KEYS; j += 4) {
@@ -190,28 +200,80 @@ void add_values(uint v_from, uint key0, uint end) {
     }
 }
 
-void store_tile(uint row0, uint rows, uint batch, uint head0, float weight) {
+// By what a row's sums are to be multiplied; 0 if it saw no key.
+float row_factor(uint r) {
+    float sum = 0.0;
+    for (uint i = 0; i < PARTS; i++) {
+        sum += row_part[i * TILE + r];
+    }
+    return sum == 0.0 ? 0.0 : 1.0 / sum;
+}
+
+// Where row row of the key head stores its result.
+uint result_of(uint row, uint batch, uint head0) {
+    uint i = row / p.group;
+    return p.out_offset + ((batch * p.heads + head0 + row - i * p.group) * p.queries + i) * p.dv;
+}
+
+void store_tile(uint row0, uint rows, uint batch, uint head0, Row state) {
     barrier();
-    row_part[gl_LocalInvocationIndex] = weight;
+    row_part[gl_LocalInvocationIndex] = state.weight;
+    if (gl_LocalInvocationIndex < TILE) { // for store_special
+        row_keep[gl_LocalInvocationIndex / 4][gl_LocalInvocationIndex & 3u] = state.highest;
+    }
     barrier();
     [[unroll]] for (uint r = 0; r < 4; r++) {
         uint row = row0 + tile_row(r);
         if (row >= rows) {
             continue;
         }
-        float sum = 0.0;
-        for (uint i = 0; i < PARTS; i++) {
-            sum += row_part[i * TILE + tile_row(r)];
-        }
-        float factor = sum == 0.0 ? 0.0 : 1.0 / sum;
-        uint i = row / p.group;
-        uint to = p.out_offset + ((batch * p.heads + head0 + row - i * p.group) * p.queries + i) * p.dv;
+        float factor = row_factor(tile_row(r));
+        uint to = result_of(row, batch, head0);
         [[unroll]] for (uint t = 0; t < DV_TILES; t++) {
             [[unroll]] for (uint c = 0; c < 4; c++) {
                 uint e = t * TILE + tile_col() * 4 + c;
                 if (e < p.dv) {
                     y_store(to + e, acc[r][t][c] * factor);
                 }
+            }
+        }
+    }
+}
+
+float key_score(uint r, uint k_from) {
+    float sum = 0.0;
+    for (uint e = 0; e < p.d; e++) {
+        sum += q_load(q_start[r] + e * p.q_strides[3]) * (p.scale * LOG2_E) * k_load(k_from + e * p.k_strides[3]);
+    }
+    return sum;
+}
+
+// The sum of element e of the values that are not finite and that row r of the tile sees, by their weights; 0 if there
+// are none.
+float special_sum(uint r, uint mask_from, uint end, uint k_from, uint v_from, uint e) {
+    float sum = 0.0;
+    for (uint key = 0; key < end; key++) {
+        float value = v_load(v_from + key * p.v_strides[2] + e * p.v_strides[3]);
+        if (not_finite(vec4(value)).x) {
+            float bias = key_bias(mask_from, key);
+            if (bias != LOWEST) {
+                sum += exp2(key_score(r, k_from + key * p.k_strides[2]) + bias - row_keep[r / 4][r & 3u]) * value;
+            }
+        }
+    }
+    return sum;
+}
+
+// Replaces the elements of the thread's block to which values that are not finite contribute.
+void store_special(uint row0, uint rows, uint batch, uint head0, uint k_from, uint v_from) {
+    [[dont_unroll]] for (uint n = 0; n < 16 * DV_TILES; n++) {
+        uint r = tile_row(n % 4), row = row0 + r, e = n / 16 * TILE + tile_col() * 4 + n / 4 % 4;
+        if (row < rows && e < p.dv) {
+            uint i = row / p.group;
+            uint mask_from = mask_row(batch, head0 + row - i * p.group, i);
+            float v = special_sum(r, mask_from, key_end(key_length(), i), k_from, v_from, e);
+            if (v != 0.0) {
+                y_store(result_of(row, batch, head0) + e, v * row_factor(r));
             }
         }
     }
@@ -231,6 +293,9 @@ void main() {
     uint row = min(row0 + gl_LocalInvocationIndex % TILE, rows - 1);
     uint i = row / p.group;
     uint head = head0 + row - i * p.group;
+    if (gl_LocalInvocationIndex == 0) {
+        special_s = 0;
+    }
     if (gl_LocalInvocationIndex < TILE) {
         q_start[gl_LocalInvocationIndex] =
             p.q_offset + batch * p.q_strides[0] + head * p.q_strides[1] + i * p.q_strides[2];
@@ -253,5 +318,8 @@ void main() {
         barrier();
         add_values(v_from, key0, end);
     }
-    store_tile(row0, rows, batch, head0, state.weight);
+    store_tile(row0, rows, batch, head0, state);
+    if (special_s != 0) {
+        store_special(row0, rows, batch, head0, k_from, v_from);
+    }
 }

@@ -74,7 +74,7 @@ void lower_gather(Lowering &lowering, const GatherCall &call) {
     Array x = call.x(), indices = call.indices();
     const Array &out = call.out();
     uint32_t axis = call.op().axis;
-    if (x.dtype != out.dtype || !is_integer(indices.dtype) || !out_matches(x, indices, out, axis))
+    if (x.dtype != out.dtype || !is_index_dtype(indices.dtype) || !out_matches(x, indices, out, axis))
         invalid("operands do not match in shape or dtype");
     check_operands({&x, &indices, &out});
     if (out.size() == 0)

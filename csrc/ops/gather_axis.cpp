@@ -24,7 +24,7 @@ void lower_gather_axis(Lowering &lowering, const GatherAxisCall &call) {
     Array x = call.x(), indices = call.indices();
     const Array &out = call.out();
     uint32_t axis = call.op().axis;
-    if (!is_integer(indices.dtype) || !same_shape(indices, out) || !matches_but(x, out, axis))
+    if (!is_index_dtype(indices.dtype) || !same_shape(indices, out) || !matches_but(x, out, axis))
         invalid("operands do not match in shape or dtype");
     check_operands({&x, &indices, &out});
     if (out.size() == 0)

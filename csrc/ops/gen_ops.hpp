@@ -902,7 +902,7 @@ void lower_scatter(Lowering &lowering, const ScatterCall &call);
 // q [B, Hq, Tq, D], k [B, Hkv, Tk, D], v [B, Hkv, Tk, Dv], mask bool or float [B, Hq, Tq, Tk] (broadcast by the
 // caller), key_length int32 [1], out [B, Hq, Tq, Dv]. k and v are of one float type, q and out of one, too. Keys at or
 // past key_length do not exist. causal: query i sees keys up to L - Tq + i, where L is the key length. A query that
-// sees no key gives zeros.
+// sees no key gives zeros. Values of keys that it does not see do not matter, even if they are not finite.
 class SDPACall : public CallOf<SDPAOp> {
   public:
     static constexpr int32_t kOp = 29;

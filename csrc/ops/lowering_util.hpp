@@ -22,7 +22,7 @@ const char *dtype_name(uint32_t dtype);
 inline bool is_float(uint32_t dtype) {
     return dtype >= DT_FLOAT32 && dtype <= DT_BFLOAT16;
 }
-inline bool is_integer(uint32_t dtype) {
+inline bool is_index_dtype(uint32_t dtype) {
     return dtype == DT_INT32 || dtype == DT_UINT32;
 }
 

@@ -11,7 +11,8 @@ namespace kpx {
 struct Matvec {
     static constexpr int64_t kMostRows = 8;         // of x in one workgroup
     static constexpr int64_t kMostLength = 1 << 24; // of a row: keeps every loop short
-    static constexpr int64_t kSharedFloats = 7168;  // 28 of the 32 KB that every device has
+    static constexpr int64_t kSharedFloats = 7168;  // 28 of 32 KiB of shared memory,
+    static constexpr int64_t kFewFloats = 3072;     // and 12 of the 16 KiB that every device has
     static constexpr int64_t kGroups = 512;         // enough workgroups; with more work, each takes more rows
 
     // Whether blocks of rows of x use the device better than that many tiles of
@@ -45,7 +46,8 @@ inline Matvec plan_matvec(const DeviceTraits &device, int64_t x_rows, int64_t k,
         v.rows *= 2;
     }
     const int64_t step = k <= 1024 ? 256 : 1024;
-    const int64_t most = Matvec::kSharedFloats / v.rows / 256 * 256;
+    const int64_t floats = device.max_shared_bytes < kUsualSharedBytes ? Matvec::kFewFloats : Matvec::kSharedFloats;
+    const int64_t most = floats / v.rows / 256 * 256;
     v.chunk = device.small_code ? uint32_t(most)
                                 : uint32_t(std::max<int64_t>(256, std::min((k + step - 1) / step * step, most)));
     const int64_t turns = (n + slots * Matvec::kGroups - 1) / (slots * Matvec::kGroups);

@@ -49,6 +49,8 @@ struct Grid {
     uint32_t x = 1, y = 1, z = 1;
 };
 
+constexpr uint32_t kUsualSharedBytes = 32 << 10; // of shared memory: nearly every device has that, a few only half
+
 // Limits and features that a lowering may ask about.
 struct DeviceTraits {
     uint32_t subgroup_size;

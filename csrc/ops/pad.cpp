@@ -15,8 +15,11 @@ struct PadAxes {
 };
 
 PadAxes::PadAxes(const Array &x, const Array &out, const uint32_t *lows, bool edge) {
-    bool before =
-        true; // whether the last axis is unpadded or nothing but padding, so that an unpadded one can be joined to it
+    // An unpadded axis can be joined to the one before it: with constant padding, that is padded by whole rows of the
+    // joined axis, wherever they lie. With edges it must be unpadded as well. The nearest element of a place in such a
+    // row is the one in the same place of the first or last row of x, and not that row's first or last element, which
+    // would be the nearest along the joined axis.
+    bool before = true; // whether the last axis is unpadded
     for (uint32_t d = 0; d < x.rank; d++) {
         int64_t n = x.shape[d];
         bool whole = n == out.shape[d];

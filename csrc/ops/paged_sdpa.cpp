@@ -16,6 +16,7 @@ constexpr uint32_t kMostBatch = 8;        // keys that a slot loads at once,
 constexpr uint32_t kCpuBatch = 2;         // of CPU drivers, which have no loads in flight and compile slowly,
 constexpr uint32_t kMostScores = 32;      // and their scores, of all heads
 constexpr uint32_t kSlots = 8;            // of a workgroup,
+constexpr uint32_t kFewSlots = 4;         // with less shared memory than usual,
 constexpr uint32_t kManySlots = 16;       // with 8-bit or float16 keys,
 constexpr int64_t kFewGroups = 8;         // where a range of a row's keys has at most that many workgroups,
 constexpr uint32_t kManyBytes = 48 << 10; // with that much shared memory
@@ -57,7 +58,7 @@ uint32_t slots_of(const Lowering &lowering, const PagedSDPACall &call, const Pag
         (!lowering.has_kernel(spec::paged_step::kKernel) || adds_up_by_subgroups(spec::paged_step::kKernel));
     const bool many = costly && call.q().dim(1) / plan.heads <= kFewGroups && subgroups &&
                       (!device.is_cpu || device.as_gpu) && device.max_shared_bytes >= kManyBytes;
-    uint32_t slots = many ? kManySlots : kSlots;
+    uint32_t slots = many ? kManySlots : device.max_shared_bytes < kUsualSharedBytes ? kFewSlots : kSlots;
     const uint32_t threads = std::min(device.max_workgroup_invocations, 32 * slots);
     while (slots > 1 && slots * plan.lanes > threads) {
         slots /= 2;
@@ -177,8 +178,10 @@ PagedSDPAParams params_of(const PagedSDPACall &call) {
 
 // How paged_sdpa loads keys or values, of which a workgroup has chunk elements of a head: K_VECTOR there.
 uint32_t vector_of(const Array &x, int64_t chunk, uint32_t lane_quads, const PagedPlan &plan) {
-    const bool whole = cache_head(x) % chunk == 0 && chunk == int64_t(4) * plan.lanes * lane_quads;
-    return !quads_in_rows(x) ? 0 : whole ? 2 : 1;
+    if (chunk == 0 || !quads_in_rows(x)) { // heads of no elements have no quad that a lane could load
+        return 0;
+    }
+    return cache_head(x) % chunk == 0 && chunk == int64_t(4) * plan.lanes * lane_quads ? 2 : 1;
 }
 
 // By paged_sdpa.

@@ -51,6 +51,9 @@ void check_step(const Lowering &lowering, const PagedStepCall &s, const PagedHea
     if (device.is_cpu && !device.as_gpu) {
         unsupported("on a CPU driver, separate ops are faster: they need fewer barriers inside a workgroup");
     }
+    if (device.max_shared_bytes < kUsualSharedBytes) {
+        unsupported("{} bytes of shared memory", device.max_shared_bytes);
+    }
     check_paged_heads(lowering, heads);
     check_paged(sdpa);
     check_operands({&s.table(), &s.sequences(), &s.lengths(), &s.out()});

@@ -7,7 +7,7 @@ namespace kpx {
 static void check_quantized_gather(const QuantizedGatherCall &call) {
     const auto &op = call.op();
     const Array &w = call.w(), &indices = call.indices(), &out = call.out();
-    if (!indices || !is_integer(indices.dtype) || !out || !is_float(out.dtype) || out.rank != indices.rank + 1) {
+    if (!indices || !is_index_dtype(indices.dtype) || !out || !is_float(out.dtype) || out.rank != indices.rank + 1) {
         invalid("indices must be int32 or uint32, and out must be floats with one more axis");
     }
     check_affine(w, call.scales(), call.biases(), op.mode, op.bits, op.group_size, out.dim(-1));

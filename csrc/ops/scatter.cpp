@@ -122,7 +122,7 @@ static void scatter_into(Lowering &lowering, Array indices, Array updates, const
 void lower_scatter(Lowering &lowering, const ScatterCall &call) {
     const Array &x = call.x(), &indices = call.indices(), &updates = call.updates(), &out = call.out();
     const ScatterOp &op = call.op();
-    if (x.dtype != out.dtype || updates.dtype != out.dtype || !is_integer(indices.dtype) || !same_shape(x, out) ||
+    if (x.dtype != out.dtype || updates.dtype != out.dtype || !is_index_dtype(indices.dtype) || !same_shape(x, out) ||
         !shapes_match(x, indices, updates, op))
         invalid("operands do not match in shape or dtype");
     if (op.mode > SCATTER_MAX || op.along > 1)

@@ -183,14 +183,14 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call) {
     const Array out = a.out;
     a.out = dense_output(lowering, out);
     fill_params(a, call.op());
-    if (const int64_t groups = plan_tiles(lowering.device(), a); groups > 0) {
-        if (prefers_matrices(lowering, a)) {
-            dispatch_matrices(lowering, a, groups);
-        } else {
-            dispatch_tiled(lowering, a, groups);
-        }
-    } else
+    const int64_t groups = plan_tiles(lowering.device(), a);
+    if (groups > 0 && prefers_matrices(lowering, a)) {
+        dispatch_matrices(lowering, a, groups);
+    } else if (groups > 0 && lowering.has_kernel(spec::sdpa_tiled::kKernel)) {
+        dispatch_tiled(lowering, a, groups);
+    } else {
         dispatch_rows(lowering, a);
+    }
     store_output(lowering, a.out, out);
 }
 

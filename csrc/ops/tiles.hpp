@@ -21,7 +21,7 @@ inline Tiles plan_tiles(const DeviceTraits &device, int64_t m, int64_t n, int64_
     Tiles t;
     if (m <= 16) {
         t.threads_m = 4;
-    } else if (device.max_workgroup_invocations < 256) {
+    } else if (device.max_workgroup_invocations < 256 || device.max_shared_bytes < kUsualSharedBytes) {
         t.threads_m = 8;
     }
     Tiles large;

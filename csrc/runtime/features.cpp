@@ -24,6 +24,7 @@ const struct {
     {"subgroup32", &Features::subgroup32},
     {"subgroup_size", &Features::subgroup_size},
     {"dot8", &Features::dot8},
+    {"shared32", &Features::shared32},
     {"memory_model", &Features::memory_model},
     {"coopmat_khr", &Features::coopmat_khr},
     {"coopmat8_khr", &Features::coopmat8_khr},
@@ -112,6 +113,7 @@ FeatureChain::FeatureChain(vk::PhysicalDevice device, const Mask &mask, std::str
     query(device);
     features_.subgroup = features_.subgroup && !mask.subgroup;
     features_.subgroup32 = features_.subgroup32 && !mask.subgroup;
+    features_.shared32 = features_.shared32 && !mask.shared_memory;
     want(wanted);
     keep_only_needed();
 }
@@ -169,6 +171,7 @@ void FeatureChain::query(vk::PhysicalDevice device) {
     f.subgroup = (subgroup.supportedOperations & wanted) == wanted &&
                  (subgroup.supportedStages & vk::ShaderStageFlagBits::eCompute) && subgroup.subgroupSize > 1;
     f.small_code = properties.properties.deviceType == vk::PhysicalDeviceType::eCpu && subgroup.subgroupSize < 8;
+    f.shared32 = properties.properties.limits.maxComputeSharedMemorySize >= 32 << 10;
     f.subgroup32 = f.subgroup && subgroup.subgroupSize >= 32;
     f.subgroup_clustered = f.subgroup && (subgroup.supportedOperations & Op::eClustered);
     f.subgroup_quad = f.subgroup && (subgroup.supportedOperations & Op::eQuad);

@@ -26,6 +26,7 @@ struct Features {
     bool subgroup_size = false; // a compute pipeline may ask for its subgroup size
     bool dot8 = false;          // integer dot product
     bool fast_dot8 = false;     // of four bytes, as an instruction
+    bool shared32 = false;      // 32 KiB of shared memory, twice what Vulkan requires
     bool memory_model = false;  // Vulkan memory model, with device scope
     bool coopmat_khr = false;   // VK_KHR_cooperative_matrix, in the shape of coopmat.hpp
     bool coopmat8_khr = false;  // the same of bytes

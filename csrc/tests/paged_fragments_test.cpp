@@ -1,4 +1,6 @@
 // Which kernels attention over pages of 8-bit codes takes, and how it and its ranges are launched.
+#include <cstring>
+
 #include "ops/gen_ops.hpp"
 #include "recorded_lowering.hpp"
 #include "test.hpp"
@@ -134,4 +136,18 @@ TEST(other_pages_of_codes_do_not) {
     CHECK(attention(lowering, {.d = 64}).kernel == kpx::spec::paged_sdpa_fragments::kKernel);
     lowering.traits.fragments = false;
     CHECK(attention(lowering, {.d = 64}).kernel == plain);
+}
+
+TEST(keys_of_no_elements_are_not_loaded_in_quads) {
+    RecordedLowering lowering;
+    const Array q = RecordedLowering::array(DT_FLOAT32, {2, 2, 0}),
+                out = RecordedLowering::array(DT_FLOAT32, {2, 2, 8}),
+                keys = RecordedLowering::array(DT_FLOAT32, {3, 1, 4, 0}),
+                values = RecordedLowering::array(DT_FLOAT32, {3, 1, 4, 8}),
+                table = RecordedLowering::array(DT_INT32, {1, 2}), numbers = RecordedLowering::array(DT_INT32, {2});
+    const Array arrays[] = {q, keys, values, table, numbers, numbers, out};
+    kpx::lower_paged_sdpa(lowering, kpx::PagedSDPACall(arrays, 7, kpx::PagedSDPAOp{1, 0}));
+    kpx::spec::paged_sdpa constants;
+    std::memcpy(&constants, lowering.dispatches.back().spec.data(), sizeof constants);
+    CHECK(constants.k_vector == 0 && constants.v_vector != 0);
 }

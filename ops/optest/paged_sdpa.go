@@ -51,7 +51,7 @@ func referencePagedSDPA(c *Case) []float64 {
 	rows, hq, d := c.In["q"].Dim(0), c.In["q"].Dim(1), c.In["q"].Dim(2)
 	hkv, page, dv, scale := c.In["keys"].Dim(1), c.In["keys"].Dim(2), cacheHead(c.In["values"]), float64(c.Params.Scale)
 	if scale == 0 {
-		scale = 1 / math.Sqrt(float64(d))
+		scale = 1 / math.Sqrt(float64(max(d, 1)))
 	}
 	out := make([]float64, rows*hq*dv)
 	for row := range rows {

@@ -191,7 +191,10 @@ func pagedSDPACases() []Case {
 	layouts.In["lengths"] = place(layouts.In["lengths"], "strided")
 	none := pagedCase(r, array.Float32, array.Float32, pagedShape{2, 2, 1, 8, 0, 4, 1, 2})
 	empty := pagedCase(r, array.Float32, array.Float32, pagedShape{0, 2, 1, 8, 2, 4, 1, 2})
-	return append(append(cases, wide, long, large, many, longCodes, byTokens, wideCodes, layouts, none, empty), append(pagedCodesCases(), pagedRunsCases()...)...)
+	alike := pagedCase(r, array.Float32, array.Float32, pagedShape{4, 4, 2, 0, 3, 7, 2, 3}) // sees all keys alike
+	alike.Name = "heads of no elements"
+	alike.In["values"] = r.pages(array.Float32, 3, 2, 7, 24)
+	return append(append(cases, wide, long, large, many, longCodes, byTokens, wideCodes, layouts, none, empty, alike), append(pagedCodesCases(), pagedRunsCases()...)...)
 }
 
 func randomPagedSDPA(t *rapid.T) Case {

@@ -170,6 +170,10 @@ func reduceBound(c *Case) bound {
 	switch c.Params.Kind {
 	case "mean":
 		b.Absolute /= float64(max(n, 1))
+		if !x.DType.IsFloat() { // to a few units in the last place, though large elements cancel
+			b = pointwiseBound(reduceResult(c))
+			b.Absolute += 1e-11 * largest(floats(x))
+		}
 	case "prod":
 		b = pointwiseBound(reduceResult(c))
 		b.Relative += 1e-7 * float64(n)

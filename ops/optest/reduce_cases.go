@@ -68,6 +68,17 @@ func reduceEdges() []Case {
 	}
 	fill(4*4096+1000, 1e12)
 	cases = append(cases, Case{Name: "log_sum_exp/far", In: map[string]array.Array{"x": far}, Params: Params{Kind: "log_sum_exp", Axes: []int{1}}})
+	// Neighbours of these integers, of which float32 has only some, nearly cancel.
+	near := dense(array.Int32, []float64{math.MaxInt32, -math.MaxInt32 + 1, 1<<24 + 1, -1 << 24, -1<<24 - 1, 1<<24 + 2}, 3, 2)
+	large := dense(array.Int32, make([]float64, 6000), 2, 3000)
+	set = setter(large)
+	for i := range 6000 {
+		set(i, float64(1-2*(i%2))*float64(math.MaxInt32-i%3000*5))
+	}
+	unsigned := dense(array.Uint32, []float64{1<<32 - 1, 1, 1<<31 + 1, 1<<31 + 1}, 2, 2)
+	for name, x := range map[string]array.Array{"near": near, "large": large, "unsigned": unsigned} {
+		cases = append(cases, Case{Name: "mean of integers/" + name, In: map[string]array.Array{"x": x}, Params: Params{Kind: "mean", Axes: []int{1}}})
+	}
 	for _, kind := range concat(extremeKinds, truthKinds, indexKinds, []string{"log_sum_exp", "sum"}) {
 		if kind != "all" && kind != "any" { // elsewhere, devices may flush subnormals
 			rows := rows

@@ -74,7 +74,7 @@ func referenceSDPA(c *Case) []float64 {
 	hq, hkv, d, dv := q.Dim(1), k.Dim(1), q.Dim(3), v.Dim(3)
 	scale, see := float64(c.Params.Scale), newSees(c)
 	if scale == 0 {
-		scale = 1 / math.Sqrt(float64(d))
+		scale = 1 / math.Sqrt(float64(max(d, 1)))
 	}
 	fq, fk, fv := floats(q), floats(k), floats(v)
 	out := make([]float64, q.Dim(0)*hq*see.queries*dv)
@@ -95,6 +95,9 @@ func referenceSDPA(c *Case) []float64 {
 				continue // sees no key: zeros
 			}
 			for j, w := range softmax(scores) {
+				if math.IsInf(scores[j], -1) {
+					continue // whatever its value is
+				}
 				for l := range dv {
 					out[row*dv+l] += w * fv[(kv*see.keys+j)*dv+l]
 				}

@@ -34,7 +34,7 @@ func sdpaCases() []Case {
 	long := attention(newSource(26), array.Float32, 1, 4, 2, 1, 5000, 64)
 	zero := attention(newSource(27), array.Float32, 1, 2, 2, 3, 0, 32)
 	zero.Name = "no keys"
-	return append(cases, long, zero)
+	return append(append(cases, long, zero), sdpaHidden()...)
 }
 
 // sdpaLong are cases of many queries, and of many keys in a cache that is longer
@@ -99,6 +99,66 @@ func withSpecialValues(c Case) Case {
 			x[row%len(x)] = special[row/70%3]
 		}
 	})
+}
+
+// sdpaHidden are attentions whose hidden keys have infinite and undefined values, by the kernels for few queries and for
+// many, and those over heads of no elements, which see all keys alike.
+func sdpaHidden() []Case {
+	var cases []Case
+	inf, nan := math.Inf(1), math.NaN()
+	r := newSource(43)
+	for _, tq := range []int{1, 5, 70} {
+		heads := 4
+		if tq == 70 {
+			heads = 32 // enough for the kernels for prompts
+		}
+		add := func(label string, tk int, change func(*Case)) {
+			c := attention(r, array.Float32, 1, heads, heads/2, tq, tk, 64)
+			c.Name = fmt.Sprintf("hidden/%s, %d queries", label, tq)
+			change(&c)
+			cases = append(cases, c)
+		}
+		everywhere := func(c *Case, rows func(key int) bool, x float64) {
+			*c = changeRows(*c, "v", func(row int, values []float64) {
+				for i := range values {
+					if rows(row % c.In["v"].Dim(2)) {
+						values[i] = x
+					}
+				}
+			})
+		}
+		all := func(int) bool { return true }
+		add("infinite values", 9, func(c *Case) {
+			everywhere(c, all, inf)
+			c.In["mask"] = dense(array.Bool, make([]float64, 9), 9)
+		})
+		add("undefined values by bias", 300, func(c *Case) {
+			everywhere(c, all, nan)
+			c.In["mask"] = dense(array.Float32, []float64{-inf}, 1)
+		})
+		add("values of the first block", 300, func(c *Case) {
+			everywhere(c, func(key int) bool { return key < 140 && key%3 == 0 }, nan)
+			mask := make([]float64, 300)
+			for key := range mask {
+				mask[key] = truth(key >= 140 || key%3 == 1)
+			}
+			c.In["mask"] = dense(array.Bool, mask, 300)
+		})
+		add("first value", 3, func(c *Case) { // the first queries of many see no key, others the infinity
+			everywhere(c, func(key int) bool { return key == 0 }, inf)
+			c.Params.Causal = true
+		})
+		add("last values", 70, func(c *Case) { // which the first of many queries do not see
+			everywhere(c, func(key int) bool { return key == 67 }, -inf)
+			everywhere(c, func(key int) bool { return key == 68 }, nan)
+			c.Params.Causal = true
+		})
+		none := attention(r, array.Float32, 2, 4, 2, tq, 40, 0)
+		none.Name = fmt.Sprintf("heads of no elements, %d queries", tq)
+		none.In["v"], none.Params.Causal = r.normal(array.Float32, 1, 2, 2, 40, 24), true
+		cases = append(cases, none)
+	}
+	return cases
 }
 
 func sdpaShapes(dtype array.DType) []Case {

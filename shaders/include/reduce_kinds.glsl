@@ -158,6 +158,17 @@ uvec2 join(uvec2 a, uvec2 b) {
     return IN_FLOAT ? join_sums(a, b) : uvec2(a.x + b.x, 0u);
 }
 
+// A 32-bit integer as the float32 next to it and the rest, which is exact: with it, sums of integers are as accurate as
+// those of floats.
+uvec2 integer_parts(uint bits) {
+    uint upper = bits & 0xffff0000u; // 16 bits are exact in a float32
+    precise float high = x_DT == DT_INT32 ? float(int(upper)) : float(upper);
+    precise float low = float(bits & 0xffffu);
+    precise float nearest = high + low;
+    precise float rest = low - (nearest - high);
+    return uvec2(floatBitsToUint(nearest), floatBitsToUint(rest));
+}
+
 // The partial result of one element.
 uvec2 partial_of(uint bits, uint column) {
     if (EXTREME) {
@@ -165,6 +176,9 @@ uvec2 partial_of(uint bits, uint column) {
     }
     if (KIND == REDUCE_ALL || KIND == REDUCE_ANY) {
         return uvec2(uint(bits_nonzero(bits, x_DT)), 0u);
+    }
+    if (KIND == REDUCE_MEAN && (x_DT == DT_INT32 || x_DT == DT_UINT32)) {
+        return integer_parts(bits);
     }
     float v = bits_to_float(bits, x_DT);
     if (KIND == REDUCE_LOG_SUM_EXP) {
