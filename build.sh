@@ -4,7 +4,10 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-build=${KOMPUTE_GO_BUILD:-$root/build}
+build=$(realpath -m "${KOMPUTE_GO_BUILD:-$root/build}")
+# Other programs read these in other folders than this one.
+[ -z "${KOMPUTE_SOURCE:-}" ] || KOMPUTE_SOURCE=$(realpath -m "$KOMPUTE_SOURCE")
+[ -z "${KOMPUTE_CACHE:-}" ] || KOMPUTE_CACHE=$(realpath -m "$KOMPUTE_CACHE")
 archive=$build/libkompute-go.a
 jobs=$(nproc)
 
@@ -63,11 +66,12 @@ die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
 
 # native TARGET... builds these targets of CMake's.
 native() {
-    # Configuring again is needed only for a new tree or another source of Kompute; ninja sees the rest.
-    local key="${KOMPUTE_SOURCE:-}|${CMAKE_PREFIX_PATH:-}"
+    # Configuring again is needed only for a new tree or other sources; ninja sees the rest.
+    local key="${KOMPUTE_SOURCE:-}|${KOMPUTE_CACHE:-}|${CMAKE_PREFIX_PATH:-}"
     if [ ! -e "$build/build.ninja" ] || [ "$(cat "$build/configured-for" 2>/dev/null)" != "$key" ]; then
         say 'configuring, and fetching Kompute and glslang if they are not here yet'
-        logged configure cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release
+        logged configure cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+            -DKOMPUTE_SOURCE="${KOMPUTE_SOURCE:-}" # CMake would keep that of an earlier run
         printf '%s' "$key" >"$build/configured-for"
     fi
     say "compiling with $jobs jobs: $*"
@@ -197,7 +201,7 @@ cmd_conformance() {
 seconds_of() {
     local -A unit=([s]=1 [m]=60 [h]=3600)
     [[ $2 =~ ^([0-9]+)([smh])$ ]] || die "$1: --time $2 is not a time such as 90s, 10m or 2h"
-    echo $((BASH_REMATCH[1] * ${unit[${BASH_REMATCH[2]}]}))
+    echo $((10#${BASH_REMATCH[1]} * ${unit[${BASH_REMATCH[2]}]}))
 }
 
 cmd_fuzz() {
@@ -261,7 +265,9 @@ cmd_install() {
     deps
     native kompute-go
     logged install cmake --install "$build" --prefix "$prefix"
-    say "installed under $prefix; other modules build with PKG_CONFIG_PATH=$prefix/lib/pkgconfig"
+    local lib
+    lib=$(sed -n 's/^CMAKE_INSTALL_LIBDIR:[A-Z]*=//p' "$build/CMakeCache.txt")
+    say "installed under $prefix; other modules build with PKG_CONFIG_PATH=$(realpath -m "$prefix")/$lib/pkgconfig"
 }
 
 cmd_env() {
@@ -274,8 +280,8 @@ cmd_env() {
 
 cmd_clean() {
     # Whatever else KOMPUTE_GO_BUILD may name is not this script's to remove.
-    [ ! -d "$build" ] || [ -z "$(ls -A "$build")" ] || [ -e "$build/CMakeCache.txt" ] || [ -d "$build/kompute-cache" ] ||
-        die "clean: $build is no build folder"
+    [ "$build" = "$root/build" ] || [ ! -d "$build" ] || [ -z "$(ls -A "$build")" ] || [ -d "$build/logs" ] ||
+        die "clean: $build is not a build folder"
     rm -rf "${root:?}/bin"
     [ ! -d "$build" ] || find "$build" -mindepth 1 -maxdepth 1 ! -name kompute-cache -exec rm -rf {} +
 }

@@ -2,6 +2,7 @@
 # prefix; and the install rules.
 
 file(STRINGS ${PROJECT_SOURCE_DIR}/csrc/abi/kpx.h abi_line REGEX "^#define KPX_ABI_VERSION ")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/csrc/abi/kpx.h)
 string(REGEX MATCH "[0-9]+" KPX_ABI_VERSION "${abi_line}")
 
 function(kpx_write_pc path libdir includedir prefix)
@@ -19,8 +20,10 @@ Libs: -L\${libdir} -lkompute-go @KPX_EXTRA_LIBS@ -lstdc++ -ldl -lpthread -lm
 " @ONLY)
 endfunction()
 
-kpx_write_pc(${PROJECT_BINARY_DIR}/pkgconfig/kompute-go.pc
-    ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR}/csrc/abi ${PROJECT_BINARY_DIR})
+# pkg-config ends a flag at a space, except where it is escaped; its own variables are.
+string(REPLACE " " "\\ " tree ${PROJECT_SOURCE_DIR})
+string(REPLACE " " "\\ " built ${PROJECT_BINARY_DIR})
+kpx_write_pc(${PROJECT_BINARY_DIR}/pkgconfig/kompute-go.pc ${built} ${tree}/csrc/abi ${built})
 
 # The prefix is known only when installing (cmake --install --prefix), so the
 # installed file derives it from its own location.

@@ -156,7 +156,7 @@ func TestAlgorithmRefusesBadInput(t *testing.T) {
 	require.ErrorIs(t, mgr.Sequence().Record(Dispatch(alg)).Eval(bg), ErrInvalid, "a transposed view")
 }
 
-// Closing a device frees its algorithms: it would stay open itself if they did.
+// Closing a device frees its algorithms: one that stayed open would keep the device open.
 func TestClosingADeviceClosesItsAlgorithms(t *testing.T) {
 	mgr, err := NewManager("vulkan")
 	require.NoError(t, err)
@@ -169,8 +169,8 @@ func TestClosingADeviceClosesItsAlgorithms(t *testing.T) {
 	require.NoError(t, alg.Close())
 }
 
-// What an op has made is a tensor's content, also if a call that nothing orders after the
-// op has made memory for the tensor meanwhile. That call may still use its memory.
+// What an op has made is a tensor's content, also if a concurrent call has made memory for
+// the tensor meanwhile. That call may still use its memory.
 func TestTheTensorThatAnOpMadeIsKept(t *testing.T) {
 	d := vulkanOrSkip(t)
 	b := d.backend.(*vulkanBackend)

@@ -30,10 +30,10 @@ type Reading[T Element] struct {
 // The copy occupies host memory, including staging, until it is taken or
 // garbage collected.
 //
-// A read that cannot start poisons nothing, unless the reason is that work enqueued on s
-// before is lost; Wait returns the reason: ErrDevice
-// for a stream of another device, ErrClosed, ErrTooLarge as for Read, a
-// *CaptureError while s captures, or the error of the stream or the tensor.
+// A read that cannot start poisons nothing, unless the reason is that earlier work on s was
+// lost. Wait returns the reason: ErrDevice for a stream of another device, ErrClosed,
+// ErrTooLarge as for Read, a *CaptureError while s captures, or the error of the stream or
+// the tensor.
 func (t *Tensor[T]) ReadAsync(s *Stream) *Reading[T] {
 	out := &Reading[T]{layout: t.View().layout}
 	if out.dst, out.err = forElements[T](t.View()); out.err == nil {

@@ -57,9 +57,9 @@ func (q *vulkanQueue) takeMade(op *Op, i int) {
 	}
 }
 
-// takeNative sets the native tensor to the one that an op has made. If another call, which
-// nothing orders after or before the op, has made one meanwhile, the op counts as the later of
-// the two. That call may still use its tensor, which is freed with the storage. dev.mu is held.
+// takeNative sets the native tensor to the one that an op has made. If a concurrent call has
+// made one meanwhile, the op counts as the later of the two. That call may still use its
+// tensor, which is freed with the storage. dev.mu is held.
 func (st *storage) takeNative(tensor uintptr) {
 	if st.res.native != nil {
 		st.res.replaced = append(st.res.replaced, uintptr(st.res.native))

@@ -227,6 +227,18 @@ func passesRefuseOtherViews(t *testing.T, dev *kompute.Device) {
 			ops.SliceUpdate(s, values16, v16, at...)
 			return ops.SDPA(s, ops.RoPE(s, ops.RMSNorm(s, heads, nil, 1e-5), ops.RoPEParams{}, ops.At(5)), keys16, values16, ops.SDPAParams[float32]{Scale: 0.125})
 		},
+		"values from where the key goes": func(s *kompute.Stream) *kompute.Tensor[float32] {
+			at := []ops.Position{ops.At(0), ops.At(0), ops.At(5), ops.At(0)}
+			turn := func(x *kompute.Tensor[float32]) *kompute.Tensor[float32] {
+				return ops.RoPE(s, x, ops.RoPEParams{}, ops.At(5)).Reshape(1, 2, 1, 64)
+			}
+			ops.SliceUpdate(s, keys, v, at...) // the same before each run
+			there := keys.Slice(2, 5, 6)
+			defer there.Close()
+			ops.SliceUpdate(s, values, there, at...)
+			ops.SliceUpdate(s, keys, turn(k), at...)
+			return ops.SDPA(s, turn(q), keys, values, ops.SDPAParams[float32]{Scale: 0.125})
+		},
 	}
 	for name, call := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -21,10 +21,11 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# until_ok COMMAND...: waits until it succeeds, for five minutes at most.
+# until_ok COMMAND...: waits until it succeeds, for five minutes at most, and while all programs run.
 until_ok() {
     for ((i = 0; i < 3000; i++)); do
         if "$@" >"$work/until" 2>&1; then return; fi
+        for pid in "${started[@]}"; do kill -0 "$pid" 2>/dev/null || break 2; done
         sleep 0.1
     done
     echo "soak: gave up on: $*" >&2

@@ -50,7 +50,7 @@ await() {
     shift
     for _ in $(seq 240); do
         if "$@" >/dev/null 2>&1; then return; fi
-        kill -0 "${pids[@]}" 2>/dev/null || break
+        for pid in "${pids[@]}"; do kill -0 "$pid" 2>/dev/null || break 2; done
         sleep 0.5
     done
     printf 'no %s\n' "$what" >&2
@@ -86,7 +86,7 @@ kill -KILL "$victim"
 printf 'workers %swere at work when %s was killed\n' "$before" "$victim"
 [ ! -e "$work/out.jsonl" ] || { printf 'the job was over before; set LINES_TO_ANSWER higher\n' >&2; exit 1; }
 wait "$job" || { tail -n 60 "$work/batch.log" "$work/jobserver.log" >&2; exit 1; }
-pids=("${pids[@]/$job/}")
+unset 'pids[-1]' # the job, which has ended
 grep -o 'answered.*' "$work/batch.log" || true
 
 ids() { sed -E 's/^\{"id":"([0-9]+)".*/\1/' "$work/out.jsonl"; }

@@ -7,7 +7,8 @@ build=$1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cmake --install "$build" --prefix "$work/prefix" >/dev/null
+prefix="$work/the prefix" # a space must not matter
+cmake --install "$build" --prefix "$prefix" >/dev/null
 mkdir "$work/service"
 cp "$root/scripts/testdata/service.go.txt" "$work/service/main.go"
 version=$(sed -n 's/^const Version = "\(.*\)"$/v\1/p' "$root/kompute/version.go")
@@ -20,7 +21,8 @@ version=$(sed -n 's/^const Version = "\(.*\)"$/v\1/p' "$root/kompute/version.go"
     go mod edit -replace "github.com/kompute-go/kompute-go=$root"
     go mod tidy
     # Go's cache would still have the link flags of an earlier prefix: it sees only this change.
-    export PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig" CGO_CFLAGS="-O2 -g '-DPREFIX=\"$work\"'"
+    PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name kompute-go.pc)")
+    export PKG_CONFIG_PATH CGO_CFLAGS="-O2 -g '-DPREFIX=\"$work\"'"
     [ "v$(pkg-config --modversion kompute-go)" = "$version" ]
     go build -o service .
     ./service

@@ -24,7 +24,7 @@ thread) flags='-O1 -g1' ;;
 esac
 KOMPUTE_CACHE=${KOMPUTE_CACHE:-$build/kompute-cache} quietly cmake -S . -B "$folder" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$flags -DNDEBUG" \
-    -DKOMPUTE_GO_SANITIZE="$kind" -DKOMPUTE_GO_KERNELS="$build"
+    -DKOMPUTE_SOURCE="${KOMPUTE_SOURCE:-}" -DKOMPUTE_GO_SANITIZE="$kind" -DKOMPUTE_GO_KERNELS="$build"
 quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
 
 case $kind in

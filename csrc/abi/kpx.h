@@ -202,8 +202,9 @@ void kpx_read_destroy(kpx_read *read); /* at once, or after its last use on the 
 /* Nothing in a window that the driver refuses counts as done: its uploads are repeated, and the tensors that its ops
  * should have written carry the error until they are written again. The error is reported once, with of_window: by the
  * call on the stream that submitted the window, or, if that was another stream's or kpx_read_wait, by the stream's own
- * next call, which then does nothing. A KPX_STREAM_TRANSFERS stream does not do the latter: its errors are reported by
- * the reads alone. Without ops in the window, of_window is 0: nothing is lost, and the call may be repeated. */
+ * next call, which then does nothing (kpx_capture_end discards the capture). A KPX_STREAM_TRANSFERS stream does not do
+ * the latter: its errors are reported by the reads alone. Without ops in the window, of_window is 0: only its reads
+ * have failed, each of which reports it, and the call may be repeated. */
 typedef enum { KPX_STREAM_COMPUTE = 0, KPX_STREAM_TRANSFERS = 1 } kpx_stream_kind;
 kpx_result kpx_stream_create(kpx_device *device, kpx_stream_kind kind, kpx_stream **out, kpx_error *err);
 void kpx_stream_destroy(kpx_stream *stream); /* discards pending work, waits for submitted work */

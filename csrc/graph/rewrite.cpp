@@ -46,8 +46,8 @@ bool keeps_results(const Graph &graph, const std::vector<Graph::Id> &group, cons
     return true;
 }
 
-// The fused node reads and writes only what the group reads and writes, and reads
-// nothing that would no longer be written.
+// The fused node reads and writes only what the group reads and writes. Of what is written inside the group, it reads
+// only operands that it writes itself, such as caches: what else it read could be from before or after the writing.
 bool keeps_operands(const Graph &graph, const std::vector<Graph::Id> &group, const OpNode &fused) {
     for (size_t i = 0; i < fused.arrays.size(); i++) {
         const Array &view = fused.arrays[i];
@@ -63,8 +63,8 @@ bool keeps_operands(const Graph &graph, const std::vector<Graph::Id> &group, con
                 made_inside = made_inside || (node.writes(k) && overlaps(node.arrays[k], view));
             }
         }
-        const bool stale = fused.reads(i) && made_inside && !spans(fused, view, KPX_WRITE);
-        if (!known_read || !known_write || stale) {
+        const bool in_place = fused.writes(i);
+        if (!known_read || !known_write || (made_inside && !in_place)) {
             return false;
         }
     }

@@ -70,7 +70,7 @@ void Stream::dispatch(const DispatchCall &call) {
     append(call);
 }
 
-// The exception being handled, of which the caller learns that earlier work is lost with it.
+// Throws the exception being handled again, marked so that the caller learns that earlier work is lost.
 [[noreturn]] static void throw_lost() {
     Error error = current_error();
     error.of_window = true;

@@ -120,7 +120,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Guarded by the device's mutex.
     bool finished_ = false; // nothing more may be appended
     PendingWork pending_;
-    bool irreplaceable_ = false;       // whether pending_ has more than uploads, which are made again if it is refused
+    // Whether pending_ has ops. If it is refused, uploads are made again, and reads report it themselves.
+    bool irreplaceable_ = false;
     std::shared_ptr<Point> point_;     // of pending_, unless it is empty
     std::optional<Error> unreported_;  // of a window that another stream's call submitted
     std::unique_ptr<Capture> capture_; // while a region is captured

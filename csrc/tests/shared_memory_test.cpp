@@ -1,4 +1,5 @@
-// What kernels declare of shared memory on devices that have as little as Vulkan allows.
+// What kernels declare of shared memory on devices that have as little as Vulkan allows. The sizes repeat what the
+// kernels declare: with a kernel's declarations, change them here, too.
 #include <cstring>
 
 #include "ops/gen_ops.hpp"

@@ -139,7 +139,7 @@ func TestTimeout(t *testing.T) {
 func TestTimeoutWithTokensLeft(t *testing.T) {
 	s := start(t, func(m *loaded) {
 		m.submit = func(ctx context.Context, _ engine.Request, _ int) ([]stream, error) {
-			// The end of ctx is none of this answer's business.
+			// This answer ignores that ctx ends.
 			return []stream{scripted{context.Background(), func(yield func(string) bool) {
 				if yield("word") {
 					<-ctx.Done()

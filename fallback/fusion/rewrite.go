@@ -36,8 +36,10 @@ func (g *Graph) keepsResults(group []int, fused *Node) bool {
 	return true
 }
 
-// keepsOperands reports whether the fused node reads and writes only what the
-// group reads and writes, and reads nothing that would no longer be written.
+// keepsOperands reports whether the fused node reads and writes only what the group
+// reads and writes. Of what is written inside the group, it may read only operands that
+// it writes itself, such as caches: what else it read could be from before or after the
+// writing.
 func (g *Graph) keepsOperands(group []int, fused *Node) bool {
 	for i, view := range fused.Arrays {
 		if !view.Present() || view.Size() == 0 {
@@ -52,7 +54,7 @@ func (g *Graph) keepsOperands(group []int, fused *Node) bool {
 				inside = inside || n.writes(k) && overlaps(a, view)
 			}
 		}
-		if !read || !written || fused.reads(i) && inside && !spans(fused, view, fused.writes) {
+		if inPlace := fused.writes(i); !read || !written || inside && !inPlace {
 			return false
 		}
 	}

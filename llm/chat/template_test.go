@@ -137,16 +137,18 @@ func TestLongIntegers(t *testing.T) {
 	for source, want := range map[string]string{
 		"{{ x }} {{ -1 in [x] }}": digits + " False",
 		"{{ [x]|tojson }}":        "[" + digits + "]",
-		"{{ x is integer }} {{ x is number }} {{ x is float }}": "True True False",
-		"{{ x == y }} {{ x == x }} {{ x > 1 }}":                 "False True True",
-		"{{ x|int == x }} {{ x|abs == x }} {{ x|round == x }}":  "True True True",
-		"{{ '%d' % x }} {{ x|string|length }}":                  digits + " 400",
-		"{{ {x: 1}[x] }}":                                       "1",
+		"{{ x is integer }} {{ x is number }} {{ x is float }}":                         "True True False",
+		"{{ x == y }} {{ x == x }} {{ x > 1 }}":                                         "False True True",
+		"{{ x|int == x }} {{ x|abs == x }} {{ x|round == x }}":                          "True True True",
+		"{{ '%d' % x }} {{ x|string|length }}":                                          digits + " 400",
+		"{{ {x: 1}[x] }}":                                                               "1",
+		"{{ 9223372036854775807 == z }} {{ z == 9223372036854775807 }} {{ z == true }}": "False False False",
 	} {
 		template, err := chat.Parse(source)
 		require.NoError(t, err)
 		text, err := template.Render(t.Context(), nil, chat.Options{Variables: map[string]any{
 			"x": json.RawMessage(digits), "y": json.RawMessage(digits[:399] + "1"),
+			"z": json.RawMessage("9223372036854775808"),
 		}})
 		require.NoError(t, err, source)
 		require.Equal(t, want, text, source)

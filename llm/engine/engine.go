@@ -60,8 +60,9 @@ var errIncomplete = fmt.Errorf("%w: an engine needs a model and a tokenizer", ko
 // New returns an engine for a model, which must stay open until the engine is closed. tok decodes what is generated. If
 // the device is lost, the engine ends with that error; after another error of the device, such as
 // kompute.ErrOutOfMemory, it computes the requests again on the same device, at most three times in a row. A request
-// that has been computed again three times without getting another token ends with the next such error. New fails
-// with kompute.ErrInvalid for a configuration that is wrong, and with the errors of the device.
+// that has been computed again three times without getting another token ends with the next such error, if other steps
+// finish in between; failures in a row count against the device. New fails with kompute.ErrInvalid for a configuration
+// that is wrong, and with the errors of the device.
 func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 	if m == nil || tok == nil {
 		return nil, errIncomplete

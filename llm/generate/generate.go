@@ -157,7 +157,7 @@ type generation struct {
 
 // replace replaces a lost device.
 func (g *generation) replace(ctx context.Context, cause error, prompt int) error {
-	if err := g.replaceLost(ctx, cause, prompt+g.limit); err != nil {
+	if err := g.replaceLost(ctx, g.model, cause, prompt+g.limit); err != nil {
 		return err
 	}
 	g.meter.moved()

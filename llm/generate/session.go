@@ -78,11 +78,11 @@ func (s *Session) move(m model.Model, capacity int) error {
 
 // replaceLost moves the session to what its host has in place of a lost device. It returns
 // cause if that is not why it failed.
-func (s *Session) replaceLost(ctx context.Context, cause error, capacity int) error {
+func (s *Session) replaceLost(ctx context.Context, lost model.Model, cause error, capacity int) error {
 	if s.host == nil {
 		return cause
 	}
-	m, err := s.host.Replace(ctx, s.model, cause)
+	m, err := s.host.Replace(ctx, lost, cause)
 	if err != nil {
 		return err
 	}
@@ -110,11 +110,11 @@ func (s *Session) restart(capacity int) error {
 // prepare makes room for that many tokens, in a session that an earlier generation or the
 // loss of its device may have left unusable.
 func (s *Session) prepare(ctx context.Context, tokens int) error {
-	m := s.host.Model() // nil without a host; perhaps of a device that is being replaced as well
+	lost, m := s.model, s.host.Model() // m is nil without a host, and may be lost as well
 	err := s.stream.Err()
 	switch {
 	case m != nil && m != s.model:
-		err = s.move(m, tokens)
+		lost, err = m, s.move(m, tokens)
 	case err == nil:
 		err = s.reserve(tokens)
 		if errors.Is(err, kompute.ErrOutOfMemory) { // perhaps without the present state
@@ -124,7 +124,7 @@ func (s *Session) prepare(ctx context.Context, tokens int) error {
 		err = s.restart(tokens)
 	}
 	if err != nil {
-		err = s.replaceLost(ctx, err, tokens)
+		err = s.replaceLost(ctx, lost, err, tokens)
 	}
 	return err
 }

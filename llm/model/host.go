@@ -67,7 +67,7 @@ func (h *Host) Model() Model {
 	return h.model
 }
 
-// Replaced returns how often the device was replaced.
+// Replaced returns how often the host has tried to replace the device.
 func (h *Host) Replaced() int {
 	if h == nil {
 		return 0
@@ -81,9 +81,9 @@ func (h *Host) Replaced() int {
 // the reopened device or on the CPU, or the replacement that another caller has already
 // obtained. It returns cause if the device is not lost, or if it has been replaced too
 // often or by the CPU; otherwise it fails with the context's error and those of opening
-// and loading, joined with cause. If another caller has already replaced the device, cause may also be
-// kompute.ErrClosed. The device of lost is closed, so its other streams fail with
-// kompute.ErrClosed or kompute.ErrDeviceLost.
+// and loading, joined with cause. If another caller has already replaced the device, cause
+// may also be kompute.ErrClosed. The device of lost is closed, so its other streams fail
+// with kompute.ErrClosed or kompute.ErrDeviceLost.
 func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, error) {
 	isLost := errors.Is(cause, kompute.ErrDeviceLost)
 	if !isLost && !errors.Is(cause, kompute.ErrClosed) {

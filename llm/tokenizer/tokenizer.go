@@ -112,8 +112,8 @@ func (t *Tokenizer) normalize(text string) string {
 	return text
 }
 
-// specialAfter returns where the normal form of a text may have special tokens, if special
-// tells it for the text itself. It leaves out those that only normalization makes, as it
+// specialAfter returns where the normal form of a text may have special tokens, given special,
+// which tells the same for the text itself. It leaves out those that only normalization makes, as it
 // is not known which part of the text they come from.
 func (t *Tokenizer) specialAfter(text, normal string, special func(at int) bool) func(at int) bool {
 	after, done := map[int]bool{}, 0

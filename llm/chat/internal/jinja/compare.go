@@ -24,6 +24,9 @@ func (m *meter) equal(a, b Value) (bool, error) {
 	if y, ok := b.(longInteger); ok && isLong {
 		return x == y, m.scan(len(x))
 	}
+	if kindOf(a) == "int" && kindOf(b) == "int" { // one has more than 64 bits
+		return false, nil
+	}
 	if x, ok := number(a); ok {
 		y, ok := number(b)
 		return ok && x == y, nil
