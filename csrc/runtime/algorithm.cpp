@@ -38,7 +38,7 @@ Algorithm::Algorithm(std::shared_ptr<Device> device, const uint32_t *spirv, uint
         fail(KPX_INVALID, "{} specialization constants; the most is {}", n_spec, SpecConstants::kMost);
     }
     check_subgroup_size(device_->subgroup_sizes(), subgroup_size);
-    check_spirv(*device_, spirv, words, bindings);
+    check_spirv(*device_, spirv, words, bindings, spec, n_spec);
     SpecConstants constants;
     constants.count = n_spec;
     std::copy(spec, spec + n_spec, constants.values.begin());

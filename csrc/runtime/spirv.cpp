@@ -1,6 +1,8 @@
 #include "runtime/spirv.hpp"
 
 #include <cstring>
+#include <map>
+#include <optional>
 #include <string>
 
 #include <spirv/unified1/spirv.hpp>
@@ -114,7 +116,13 @@ bool is_main(const uint32_t *words, uint32_t count) {
 struct Scan {
     const Device &device;
     uint32_t bindings;
+    const uint32_t *spec; // given specialization constants
+    uint32_t n_spec;
     bool has_main = false;
+    // By result id: which specialization constant it is, and its value or a constant's. Decorations come first in a
+    // module, and constants before what is composed of them.
+    std::map<uint32_t, uint32_t> spec_ids = {}, values = {};
+    std::optional<uint32_t> workgroup_size = {}; // the id of a constant that overrides the entry point's
 
     // words[0] is the instruction's first word, count its length.
     void instruction(const uint32_t *words, uint32_t count) {
@@ -136,7 +144,25 @@ struct Scan {
         case spv::OpDecorate:
             decoration(words, count);
             break;
+        case spv::OpConstant:
+        case spv::OpSpecConstant:
+            constant(words, count);
+            break;
+        case spv::OpConstantComposite:
+        case spv::OpSpecConstantComposite:
+            if (count == 6 && workgroup_size == words[2]) {
+                local_size(values[words[3]], values[words[4]], values[words[5]]);
+            }
+            break;
         }
+    }
+
+    void constant(const uint32_t *words, uint32_t count) {
+        if (count < 4) {
+            return;
+        }
+        const auto known = spec_ids.find(words[2]);
+        values[words[2]] = known != spec_ids.end() && known->second < n_spec ? spec[known->second] : words[3];
     }
 
     void local_size(uint64_t x, uint64_t y, uint64_t z) const {
@@ -148,9 +174,15 @@ struct Scan {
         }
     }
 
-    void decoration(const uint32_t *words, uint32_t count) const {
+    void decoration(const uint32_t *words, uint32_t count) {
         if (count != 4) {
             return;
+        }
+        if (words[2] == spv::DecorationSpecId) {
+            spec_ids[words[1]] = words[3];
+        }
+        if (words[2] == spv::DecorationBuiltIn && words[3] == spv::BuiltInWorkgroupSize) {
+            workgroup_size = words[1];
         }
         if (words[2] == spv::DecorationDescriptorSet && words[3] != 0) {
             fail(KPX_INVALID, "the shader uses descriptor set {}; tensors are in set 0", words[3]);
@@ -184,7 +216,8 @@ void validate(const uint32_t *, uint64_t) {}
 
 } // namespace
 
-void check_spirv(const Device &device, const uint32_t *words, uint64_t count, uint32_t bindings) {
+void check_spirv(const Device &device, const uint32_t *words, uint64_t count, uint32_t bindings, const uint32_t *spec,
+                 uint32_t n_spec) {
     if (words == nullptr || count < kHeaderWords || words[0] != spv::MagicNumber) {
         fail(KPX_INVALID, "this is not SPIR-V");
     }
@@ -194,7 +227,7 @@ void check_spirv(const Device &device, const uint32_t *words, uint64_t count, ui
     if (words[1] > kMostVersion) {
         fail(KPX_UNSUPPORTED, "SPIR-V {}.{}; Vulkan 1.2 takes up to 1.5", words[1] >> 16, (words[1] >> 8) & 0xff);
     }
-    Scan scan{device, bindings};
+    Scan scan{device, bindings, spec, n_spec};
     for (uint64_t at = kHeaderWords; at < count;) {
         const uint32_t length = words[at] >> spv::WordCountShift;
         if (length == 0 || length > count - at) {
