@@ -19,11 +19,13 @@ func init() {
 // answerFn answers lines. It does not wait for an answer before it takes the next
 // line, so the engine's steps are full; it waits for the remaining ones at the end of
 // the bundle. Lines that no retry can answer are failures; any other error ends the
-// bundle, which the runner retries, perhaps elsewhere.
+// bundle, which the runner retries, perhaps elsewhere. Beam drops the function of a
+// bundle that fails, without Teardown, and retries with another one: so a bundle gives
+// its worker back when it ends, in whatever way.
 type answerFn struct {
 	Settings settings
 
-	worker  *worker
+	worker  *worker         // during a bundle
 	ctx     context.Context // of the bundle
 	cancel  context.CancelFunc
 	waiting []waiting
@@ -39,27 +41,26 @@ type waiting struct {
 	cancel   context.CancelFunc
 }
 
-// Setup opens the worker.
-func (f *answerFn) Setup(ctx context.Context) (err error) {
-	f.worker, err = acquire(ctx, f.Settings)
-	return err
-}
-
-// StartBundle begins a bundle, perhaps after an abandoned one.
-func (f *answerFn) StartBundle(ctx context.Context, _, _ func(string)) error {
+// StartBundle begins a bundle, perhaps after an abandoned one. The first bundle of a
+// process opens the worker.
+func (f *answerFn) StartBundle(ctx context.Context, _, _ func(string)) (err error) {
 	f.abandon()
-	f.ctx, f.cancel = context.WithCancel(ctx)
-	return nil
+	if f.worker, err = acquire(ctx, f.Settings); err == nil {
+		f.ctx, f.cancel = context.WithCancel(ctx)
+	}
+	return err
 }
 
 // ProcessElement hands a line to the engine.
 func (f *answerFn) ProcessElement(ctx context.Context, line string, answers, failures func(string)) error {
-	q, err := parse(line)
-	if err != nil {
-		f.fail(ctx, q, line, err, failures)
-		return nil
-	}
-	return f.ask(ctx, q, line, answers, failures)
+	return f.orAbandon(func() error {
+		q, err := parse(line)
+		if err != nil {
+			f.fail(ctx, q, line, err, failures)
+			return nil
+		}
+		return f.ask(ctx, q, line, answers, failures)
+	})
 }
 
 // ask submits a line. As many lines wait as run, so that another one is ready when
@@ -151,27 +152,37 @@ func (f *answerFn) fail(ctx context.Context, q *question, line string, err error
 
 // FinishBundle waits for all answers.
 func (f *answerFn) FinishBundle(ctx context.Context, answers, failures func(string)) error {
+	defer f.abandon() // a bundle that has succeeded has no lines left, but the worker
 	for len(f.waiting) > 0 {
 		if err := f.take(ctx, answers, failures); err != nil {
 			return err
 		}
 	}
-	f.abandon()
 	return nil
 }
 
-// Teardown cancels the work of an abandoned bundle, and releases the worker.
+// Teardown closes the worker, unless other bundles use it.
 func (f *answerFn) Teardown() error {
 	f.abandon()
-	if f.worker == nil {
-		return nil
-	}
-	err := f.worker.release()
-	f.worker = nil
+	return closeIdle(f.Settings)
+}
+
+// orAbandon abandons the bundle if part of it fails, or panics, as Beam's emitters do
+// when a later step fails: otherwise its lines would go on beside those of the retry.
+func (f *answerFn) orAbandon(part func() error) error {
+	done := false
+	defer func() {
+		if !done {
+			f.abandon()
+		}
+	}()
+	err := part()
+	done = err == nil
 	return err
 }
 
-// abandon cancels the lines in progress.
+// abandon cancels the lines in progress, and gives the worker back. It does nothing
+// between bundles.
 func (f *answerFn) abandon() {
 	if f.cancel != nil {
 		f.cancel()
@@ -179,5 +190,8 @@ func (f *answerFn) abandon() {
 	for _, w := range f.waiting {
 		w.cancel()
 	}
-	f.ctx, f.cancel, f.waiting = nil, nil, nil
+	if f.worker != nil {
+		f.worker.release()
+	}
+	f.worker, f.ctx, f.cancel, f.waiting = nil, nil, nil, nil
 }

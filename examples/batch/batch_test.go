@@ -18,6 +18,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/demomodel"
+	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/sample"
@@ -164,11 +165,107 @@ func TestOutputs(t *testing.T) {
 	itself.failed = filepath.Join(filepath.Dir(o.input), ".", filepath.Base(o.input))
 	require.ErrorContains(t, run(t.Context(), &itself, new(strings.Builder)), "both an input and an output")
 	require.FileExists(t, o.input)
-	o.input = filepath.Join(filepath.Dir(o.input), "none*.jsonl")
+	dir := filepath.Dir(o.output)
+	for _, name := range []string{"out.failed.jsonl", "out-00004-of-00005.jsonl", "out-notes-of-peter.jsonl"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o600))
+	}
+	o.input = filepath.Join(dir, "none*.jsonl")
 	require.NoError(t, run(t.Context(), o, new(strings.Builder)))
-	files, err = filepath.Glob(filepath.Join(filepath.Dir(o.output), "*"))
+	var names []string
+	for name, content := range contents(t, dir) {
+		names = append(names, name)
+		if strings.HasSuffix(name, "-of-00003.jsonl") {
+			assert.Empty(t, content, "%s: nothing is left of the first run", name)
+		}
+	}
+	assert.ElementsMatch(t, []string{
+		"in.jsonl", "out-00000-of-00003.jsonl", "out-00001-of-00003.jsonl", "out-00002-of-00003.jsonl",
+		"out-notes-of-peter.jsonl",
+	}, names)
+}
+
+// contents returns the contents of the files of a folder by their names.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	assert.Len(t, files, 1, "nothing is left of the first run: %v", files)
+	all := map[string]string{}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		require.NoError(t, err)
+		all[e.Name()] = string(data)
+	}
+	return all
+}
+
+// A job that fails leaves the files that it would have replaced as they are.
+func TestAFailedJobKeepsEarlierFiles(t *testing.T) {
+	lines := []string{`{"id": "1", "prompt": "fox"}`, `{"id": "2"}`}
+	o := ready(t, lines, "--shards", "2", "--overwrite", "--model", "/dev/null/none")
+	dir := filepath.Dir(o.output)
+	for _, name := range []string{"out-00000-of-00002.jsonl", "out-00001-of-00002.jsonl", "out.failed.jsonl"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("old "+name), 0o600))
+	}
+	before := contents(t, dir)
+	require.Error(t, run(t.Context(), o, new(strings.Builder)))
+	assert.Equal(t, before, contents(t, dir))
+}
+
+// Publishing is repeated if its worker dies: files that have their names keep them, and
+// a file that is lost is an error.
+func TestPublishingAgain(t *testing.T) {
+	dir := t.TempDir()
+	u := output{Path: filepath.Join(dir, "out.jsonl"), Shards: 2, Empty: true}
+	part := partName(u.name(1))
+	want := map[string]string{"out-00000-of-00002.jsonl": "", "out-00001-of-00002.jsonl": "new"}
+	require.NoError(t, os.WriteFile(part, []byte("new"), 0o600))
+	for range 2 {
+		require.NoError(t, u.publish(t.Context(), map[string]string{wholeName(part): part}, true))
+		require.Equal(t, want, contents(t, dir))
+	}
+	require.NoError(t, os.Remove(u.name(1)))
+	require.ErrorIs(t, u.publish(t.Context(), map[string]string{wholeName(part): part}, true), os.ErrNotExist)
+}
+
+// Names that would be patterns are refused, and two names of one file.
+func TestOutputNames(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "a"), 0o700))
+	require.NoError(t, os.Symlink("a", filepath.Join(dir, "b")))
+	t.Chdir(dir)
+	for _, c := range []struct {
+		output, failed string
+		shards         int
+		want           string // in the error; there is none if empty
+	}{
+		{"run[1].jsonl", "", 1, "pattern"},
+		{"run*.jsonl", "failed.jsonl", 1, "pattern"},
+		{"out.jsonl", "failed?.jsonl", 1, "pattern"},
+		{"out.jsonl", "./out.jsonl", 1, "the same file"},
+		{"out.jsonl", filepath.Join(dir, "out.jsonl"), 2, "the same file"},
+		{"a/out.jsonl", "b/out.jsonl", 1, "the same file"},
+		{"a/out.jsonl", "b/out-00001-of-00002.jsonl", 2, "the same file"},
+		{"out.jsonl", "a/../out-00001-of-00009.jsonl", 2, "the same file"},
+		{"out.jsonl", "out-00001-of-00002.jsonl", 1, ""},
+		{"out.jsonl", "a/out.jsonl", 2, ""},
+		{"mem://out.jsonl", "out.jsonl", 1, ""},
+	} {
+		o := ready(t, nil, "--shards", fmt.Sprint(c.shards), "--output", c.output, "--failed", c.failed)
+		if err := o.check(); c.want == "" {
+			assert.NoError(t, err, "%+v", c)
+		} else {
+			assert.ErrorContains(t, err, c.want, "%+v", c)
+		}
+	}
+	o := ready(t, nil, "--output", filepath.Join(dir, "a"), "--overwrite")
+	require.ErrorContains(t, run(t.Context(), o, new(strings.Builder)), "folder")
+}
+
+// A byte order mark, with which some editors begin a file, is not part of its first line.
+func TestByteOrderMark(t *testing.T) {
+	q, err := parse("\ufeff" + `{"id": "1", "prompt": "fox"}`)
+	require.NoError(t, err)
+	assert.Equal(t, "1", q.ID)
 }
 
 func TestWrongFlags(t *testing.T) {
@@ -222,7 +319,6 @@ func bundle(t *testing.T, f *answerFn, ctx context.Context, lines ...string) (an
 // with the same answers.
 func TestABundleThatIsGivenUp(t *testing.T) {
 	f := &answerFn{Settings: settings{Device: "cpu", Sequences: 2, MaxTokens: 200}}
-	require.NoError(t, f.Setup(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	nobody := func(string) { t.Error("an answer of a bundle that was given up") }
 	require.NoError(t, f.StartBundle(ctx, nobody, nobody))
@@ -244,10 +340,90 @@ func TestABundleThatIsGivenUp(t *testing.T) {
 	assert.NotContains(t, workers.of, f.Settings, "a model that nobody closed")
 }
 
+// A bundle in which a later step fails stops its lines and gives the worker back: nothing
+// calls its function again.
+func TestALaterStepThatFails(t *testing.T) {
+	f := &answerFn{Settings: settings{Device: "cpu", Sequences: 3, MaxTokens: 1}}
+	fails := func(string) { panic("a later step") } // as Beam's emitters do
+	for _, line := range []string{`{"id": "a", "prompt": "fox"}`, `{"id": "a"}`} {
+		require.NoError(t, f.StartBundle(t.Context(), fails, fails))
+		w, ctx := f.worker, f.ctx
+		require.Equal(t, 1, w.users)
+		require.Panics(t, func() {
+			require.NoError(t, f.ProcessElement(t.Context(), line, fails, fails))
+			require.NoError(t, f.FinishBundle(t.Context(), fails, fails))
+		})
+		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		require.Zero(t, w.users)
+	}
+	retry := &answerFn{Settings: f.Settings}
+	answers, failures, err := bundle(t, retry, t.Context(), `{"id": "a", "prompt": "fox"}`)
+	require.NoError(t, err)
+	assert.Len(t, answers, 1)
+	assert.Empty(t, failures)
+	require.NoError(t, retry.Teardown())
+	assert.NotContains(t, workers.of, f.Settings, "a model that nobody closed")
+}
+
+// deadEngine returns an engine that has ended with an error.
+func deadEngine(t *testing.T) *engine.Engine {
+	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
+	require.NoError(t, err)
+	device, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	m, err := folder.Load(t.Context(), device, model.Options{})
+	require.NoError(t, err)
+	e, err := engine.New(m, folder.Tokenizer, engine.Config{Sequences: 1})
+	require.NoError(t, err)
+	require.NoError(t, device.Close())
+	s, err := e.Submit(t.Context(), engine.Request{Prompt: []int{1}, MaxTokens: 1})
+	require.NoError(t, err)
+	_, err = s.Result(t.Context())
+	require.Error(t, err)
+	require.Error(t, e.Close(t.Context())) // which waits for its end
+	require.Error(t, e.Err())
+	t.Cleanup(func() {
+		_ = m.Close()
+		_ = folder.Close()
+	})
+	return e
+}
+
+// A retry gets another worker in place of one whose engine has ended, even if others
+// still use that.
+func TestAnEngineThatHasEnded(t *testing.T) {
+	f := &answerFn{Settings: settings{Device: "cpu", Sequences: 2, MaxTokens: 1}}
+	nobody := func(string) { t.Error("an answer of an engine that has ended") }
+	require.NoError(t, f.StartBundle(t.Context(), nobody, nobody))
+	w, ctx := f.worker, f.ctx
+	other := &answerFn{Settings: f.Settings}
+	require.NoError(t, other.StartBundle(t.Context(), nobody, nobody))
+	require.Same(t, w, other.worker)
+	require.NoError(t, w.engine.Close(t.Context()))
+	w.engine = deadEngine(t)
+
+	line := `{"id": "a", "prompt": "fox"}`
+	require.ErrorIs(t, f.ProcessElement(t.Context(), line, nobody, nobody), kompute.ErrClosed)
+	require.ErrorIs(t, ctx.Err(), context.Canceled)
+	require.Nil(t, f.worker)
+	require.Equal(t, 1, w.users)
+
+	retry := &answerFn{Settings: f.Settings}
+	answers, failures, err := bundle(t, retry, t.Context(), line)
+	require.NoError(t, err)
+	assert.Len(t, answers, 1)
+	assert.Empty(t, failures)
+	assert.NotSame(t, w, workers.of[f.Settings])
+	assert.Nil(t, w.device, "memory that the next worker may need")
+	require.ErrorIs(t, other.ProcessElement(t.Context(), line, nobody, nobody), kompute.ErrClosed)
+	require.Zero(t, w.users)
+	require.NoError(t, retry.Teardown())
+	assert.NotContains(t, workers.of, f.Settings, "a model that nobody closed")
+}
+
 // A line that takes too long fails, and delays no others.
 func TestTimeout(t *testing.T) {
 	f := &answerFn{Settings: settings{Device: "cpu", Sequences: 1, MaxTokens: 1, Timeout: 1}}
-	require.NoError(t, f.Setup(t.Context()))
 	answers, failures, err := bundle(t, f, t.Context(), `{"id": "slow", "prompt": "fox"}`)
 	require.NoError(t, err)
 	assert.Empty(t, answers)

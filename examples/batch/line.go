@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/chat"
@@ -57,11 +58,15 @@ type failure struct {
 	Line   string `json:"line"` // as it was read
 }
 
+// byteOrderMark begins a file that some editors have written.
+const byteOrderMark = "\ufeff"
+
 // parse reads a line. The question has the line's ID if that can be read, even if
-// the rest is wrong.
+// the rest is wrong. It does not know which line is the first of a file, so it ignores
+// a byte order mark before any of them.
 func parse(line string) (*question, error) {
 	q := &question{}
-	d := json.NewDecoder(bytes.NewReader([]byte(line)))
+	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(line, byteOrderMark)))
 	d.DisallowUnknownFields()
 	err := d.Decode(q)
 	if err == io.EOF {

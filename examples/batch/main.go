@@ -58,7 +58,7 @@ func defineFlags(fs *flag.FlagSet) *options {
 	fs.StringVar(&o.output, "output", "", "`file` for the answers, seen by every worker")
 	fs.StringVar(&o.failed, "failed", "", "`file` for lines that cannot be answered, written if there are any (default: the output with .failed before its extension)")
 	fs.IntVar(&o.shards, "shards", 1, "`number` of files that the output is divided into")
-	fs.BoolVar(&o.overwrite, "overwrite", false, "replace existing output files")
+	fs.BoolVar(&o.overwrite, "overwrite", false, "replace existing output files, once the job has succeeded")
 	w := &o.work
 	fs.StringVar(&w.Model, "model", "", "`folder` of a checkpoint in MLX's format, on every worker (default: the embedded demo model)")
 	fs.StringVar(&w.Device, "device", "auto", "`device` of each worker: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID")
@@ -84,10 +84,21 @@ func (o *options) check() error {
 	if o.failed == "" {
 		o.failed = besideName(o.output, ".failed")
 	}
-	if o.failed == o.output {
+	for _, name := range []string{o.output, o.failed} {
+		if strings.ContainsAny(name, patternCharacters) {
+			return fmt.Errorf("%s: the name of an output cannot have any of %s, which would make it a pattern", name,
+				patternCharacters)
+		}
+	}
+	if o.outputs()[0].includes(o.failed) {
 		return errors.New("--failed and --output are the same file")
 	}
 	return nil
+}
+
+// outputs are the files for the answers, and those for the failures.
+func (o *options) outputs() []output {
+	return []output{{Path: o.output, Shards: o.shards, Empty: true}, {Path: o.failed, Shards: 1}}
 }
 
 // run submits the pipeline, waits for its end, and prints what became of the lines.
@@ -99,8 +110,10 @@ func run(ctx context.Context, o *options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := o.clearOutputs(ctx, inputs); err != nil {
-		return err
+	for _, u := range o.outputs() {
+		if err := u.check(ctx, inputs, o.overwrite); err != nil {
+			return err
+		}
 	}
 	if err := workThis(); err != nil {
 		return err

@@ -10,15 +10,16 @@ import (
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/textio"
 )
 
-// pipeline reads lines, spreads them over the workers, answers them, and writes
-// answers and failures. The groups before writing keep answers: a writer that fails
-// is repeated, and the model is not asked again.
+// pipeline reads lines, spreads them over the workers, answers them, writes answers and
+// failures, and publishes the files when all are whole. The groups before writing keep
+// answers: a writer that fails is repeated, and the model is not asked again.
 func (o *options) pipeline() *beam.Pipeline {
 	p, s := beam.NewPipelineWithRoot()
 	lines := beam.Reshuffle(s, textio.Read(s, o.input))
 	answers, failures := beam.ParDo2(s.Scope("answer"), &answerFn{Settings: o.work}, lines)
-	write(s.Scope("answers"), o.output, o.shards, answers)
-	write(s.Scope("failures"), o.failed, 1, failures)
+	out := o.outputs()
+	publish(s.Scope("publish"), &publishFn{Outputs: out, Overwrite: o.overwrite},
+		write(s.Scope("answers"), out[0], answers), write(s.Scope("failures"), out[1], failures))
 	return p
 }
 

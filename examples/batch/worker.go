@@ -24,31 +24,37 @@ type settings struct {
 }
 
 // worker is a model and its engine. A process has one for its settings, which all of
-// its bundles share: they fill its steps together.
+// its bundles share: they fill its steps together. It stays open between them, because
+// loading a model takes long.
 type worker struct {
 	settings settings
-	users    int
+	users    int // bundles in progress
 	folder   *generate.Folder
-	device   *kompute.Device
-	model    model.Model
+	device   *kompute.Device // the one opened first
+	host     *model.Host     // on this device, or on its replacement
 	engine   *engine.Engine
 }
 
-// workers are those of this process.
+// workers are those of this process. The lock also guards their fields.
 var workers = struct {
 	sync.Mutex
 	of map[settings]*worker
 }{of: map[settings]*worker{}}
 
-// acquire returns the worker for the settings, which it opens if nobody uses it yet.
+// acquire returns the worker for the settings to a bundle. It opens another one if
+// there is none, or if that one can no longer answer.
 func acquire(ctx context.Context, s settings) (*worker, error) {
 	workers.Lock()
 	defer workers.Unlock()
 	w := workers.of[s]
+	if w != nil && w.engine.Err() != nil {
+		w.retire()
+		w = nil
+	}
 	if w == nil {
 		w = &worker{settings: s}
 		if err := w.open(ctx); err != nil {
-			return nil, errors.Join(err, w.close())
+			return nil, errors.Join(err, w.free(), w.folder.Close())
 		}
 		workers.of[s] = w
 	}
@@ -56,15 +62,36 @@ func acquire(ctx context.Context, s settings) (*worker, error) {
 	return w, nil
 }
 
-// release closes the worker after its last user.
-func (w *worker) release() error {
+// retire frees what the next worker needs, such as the device's memory, after the engine
+// has ended for good. Bundles that still use the worker fail when they ask the engine;
+// the last one closes the folder.
+func (w *worker) retire() {
+	delete(workers.of, w.settings)
+	_ = w.free() // of a device that is lost
+	if w.users == 0 {
+		_ = w.folder.Close()
+	}
+}
+
+// release ends a bundle's use of the worker.
+func (w *worker) release() {
 	workers.Lock()
 	defer workers.Unlock()
-	if w.users--; w.users > 0 {
+	if w.users--; w.users == 0 && workers.of[w.settings] != w {
+		_ = w.folder.Close()
+	}
+}
+
+// closeIdle closes the worker for the settings, if there is one that no bundle uses.
+func closeIdle(s settings) error {
+	workers.Lock()
+	defer workers.Unlock()
+	w := workers.of[s]
+	if w == nil || w.users > 0 {
 		return nil
 	}
-	delete(workers.of, w.settings)
-	return w.close()
+	delete(workers.of, s)
+	return errors.Join(w.free(), w.folder.Close())
 }
 
 func (w *worker) open(ctx context.Context) (err error) {
@@ -79,28 +106,32 @@ func (w *worker) open(ctx context.Context) (err error) {
 	if w.device, err = kompute.Open(w.settings.Device); err != nil {
 		return fmt.Errorf("device %s: %w", w.settings.Device, err)
 	}
-	if w.model, err = w.folder.Load(ctx, w.device, model.Options{}); err != nil {
+	w.host, err = model.NewHost(ctx, w.device, w.folder.Checkpoint, model.Options{}, model.HostOptions{})
+	if err != nil {
 		return err
 	}
-	w.engine, err = engine.New(w.model, w.folder.Tokenizer, engine.Config{Sequences: w.settings.Sequences, Context: w.settings.Context})
+	config := engine.Config{Sequences: w.settings.Sequences, Context: w.settings.Context}
+	w.engine, err = engine.NewHosted([]*model.Host{w.host}, w.folder.Tokenizer, config)
 	return err
 }
 
-// close ends the engine and frees everything.
-func (w *worker) close() error {
+// free ends the engine, and frees everything but the folder.
+func (w *worker) free() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // whoever used the engine has what it wanted
 	err := w.engine.Close(ctx)
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || w.engine.Err() != nil { // its bundles have had that error
 		err = nil
 	}
-	if w.model != nil {
-		err = errors.Join(err, w.model.Close())
-	}
+	lost := w.host != nil && w.host.Model().Device() != w.device
+	err = errors.Join(err, w.host.Close())
 	if w.device != nil {
-		err = errors.Join(err, w.device.Close())
+		if closed := w.device.Close(); !lost { // otherwise it would repeat that error
+			err = errors.Join(err, closed)
+		}
 	}
-	return errors.Join(err, w.folder.Close())
+	w.host, w.device = nil, nil
+	return err
 }
 
 // request returns what the engine is asked for a line.

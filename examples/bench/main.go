@@ -61,6 +61,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	}
 	defer remove()
 	defer closeInto(&err, folder)
+	if err := o.checkContext(folder.Limits().Context); err != nil {
+		return err
+	}
 	var hosts []*model.Host
 	for _, d := range devices {
 		h, err := o.load(ctx, folder, d, stderr)

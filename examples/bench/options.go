@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -72,28 +73,32 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.StringVar(&o.ops, "ops", "", "measure `ops` instead of a model: all, or basenames separated by commas")
 	sizes := fs.String("sizes", "", "with --ops: `elements` of the large operand, with commas (default: three sizes)")
 	rows := fs.String("rows", "", "with --ops: `rows` of x in quantized products, with commas (default: 512)")
-	fs.StringVar(&o.plot, "plot", "", "draw the results to `file`, .svg or .png, by the program benchplot beside this one")
+	fs.StringVar(&o.plot, "plot", "",
+		"draw the results to `file`, .svg or .png, by the program benchplot beside this one; not with --threads")
 	if err := fs.Parse(args, stdout); err != nil {
 		return nil, err
 	}
 	var errs [8]error
 	if *sizes != "" {
-		o.sizes, errs[4] = counts("sizes", *sizes)
+		o.sizes, errs[4] = counts("sizes", *sizes, mostElements)
 	}
 	if *rows != "" {
-		o.rows, errs[5] = counts("rows", *rows)
+		o.rows, errs[5] = counts("rows", *rows, mostRows)
 	}
 	o.opNames, errs[6] = opList(o.ops)
 	o.prompts, errs[0] = numbers("n-prompt", *prompts)
 	o.gens, errs[1] = numbers("n-gen", *gens)
 	o.depths, errs[2] = numbers("n-depth", *depths)
 	if *batch != "" {
-		o.batch, errs[7] = counts("batch", *batch)
+		o.batch, errs[7] = counts("batch", *batch, math.MaxInt32)
 	}
 	if *threads != "" {
 		o.threads, errs[3] = numbers("threads", *threads)
 	}
-	return o, errors.Join(append(errs[:], fs.NoArguments(""), o.check())...)
+	if err := errors.Join(append(errs[:], fs.NoArguments(""))...); err != nil {
+		return nil, err // what could not be read cannot be checked either
+	}
+	return o, o.check()
 }
 
 // check rejects options that cannot be measured, before any work.
@@ -117,31 +122,46 @@ func (o *options) check() error {
 		return errors.New("--draft, --chunk, --context, --text and several devices need --batch")
 	case o.draft < 0 || o.chunk < 0 || o.context < 0:
 		return fmt.Errorf("--draft %d, --chunk %d or --context %d is negative", o.draft, o.chunk, o.context)
+	case max(o.draft, o.chunk, o.context) > math.MaxInt32:
+		return fmt.Errorf("--draft %d, --chunk %d or --context %d is more than %d",
+			o.draft, o.chunk, o.context, math.MaxInt32)
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}
 	return errors.Join(o.sampling.Validate(), o.checkPlot())
 }
 
+// The largest operands of --ops: more than 4 GiB of float32 are more than most GPUs bind at once.
+const (
+	mostElements = 1 << 30
+	mostRows     = 1 << 20 // of 1,024 elements
+)
+
+// numbers reads numbers with commas. They fit 32 bits, so that sums and products of two of them fit an int.
 func numbers(flagName, list string) ([]int, error) {
 	var out []int
 	for _, word := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("--%s: %q is not a number", flagName, word)
+		if err != nil || n < 0 || n > math.MaxInt32 {
+			return nil, fmt.Errorf("--%s: %q is not a number from 0 to %d", flagName, word, math.MaxInt32)
 		}
 		out = append(out, n)
 	}
 	return out, nil
 }
 
-// counts reads numbers of at least 1.
-func counts(flagName, list string) ([]int, error) {
+// counts reads numbers from 1 to most.
+func counts(flagName, list string, most int) ([]int, error) {
 	out, err := numbers(flagName, list)
-	if err == nil && slices.Contains(out, 0) {
-		err = fmt.Errorf("--%s: 0 is less than 1", flagName)
+	switch {
+	case err != nil:
+		return nil, err
+	case slices.Contains(out, 0):
+		return nil, fmt.Errorf("--%s: 0 is less than 1", flagName)
+	case slices.Max(out) > most:
+		return nil, fmt.Errorf("--%s: %d is more than %d", flagName, slices.Max(out), most)
 	}
-	return out, err
+	return out, nil
 }
 
 // tests lists the tests. Prompts are processed in the same way in both modes.
@@ -171,6 +191,21 @@ func (o *options) tests() []test {
 		}
 	}
 	return list
+}
+
+// checkContext rejects tests that the model has no room for: they would fail only when their turn comes, or measure
+// fewer tokens than they are named for.
+func (o *options) checkContext(limit int) error {
+	for _, t := range o.tests() {
+		need := t.Depth + t.Tokens
+		if t.Mode != modePrompt {
+			need = max(t.Depth, 1) + t.Tokens // something is read before the first token is made
+		}
+		if need > limit {
+			return fmt.Errorf("%s: %d tokens exceed the model's context of %d", t.Name, need, limit)
+		}
+	}
+	return nil
 }
 
 // profiled lists the depths at which the parts of a token are measured.

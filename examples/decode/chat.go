@@ -85,10 +85,10 @@ func (c *conversation) command(line string) (done bool, err error) {
 }
 
 // answer answers a message; message and answer become part of the conversation.
-// Ctrl-C ends the answer, and what was generated so far is kept. A second Ctrl-C ends
-// the program at once.
-func (c *conversation) answer(ctx context.Context, text string) error {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+// Ctrl-C ends the answer, and what was generated so far is kept; if the message was not
+// even read by then, it is forgotten. A second Ctrl-C ends the program at once.
+func (c *conversation) answer(outer context.Context, text string) error {
+	ctx, stop := signal.NotifyContext(outer, os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop)
 	messages := append(c.messages[:len(c.messages):len(c.messages)], chat.Message{Role: "user", Content: text})
@@ -100,6 +100,9 @@ func (c *conversation) answer(ctx context.Context, text string) error {
 	switch {
 	case errors.Is(err, generate.ErrPrompt) || errors.Is(err, tokenizer.ErrEncoding):
 		_, err = fmt.Fprintf(c.stderr, "decode: %s%s\n", oneLine(err), c.remedy())
+		return err
+	case errors.Is(err, context.Canceled) && outer.Err() == nil: // the answer was ended, not the program
+		_, err = fmt.Fprintln(c.stderr, "The message is forgotten.")
 		return err
 	case err != nil:
 		return err

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +19,8 @@ import (
 
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/internal/testmodel"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
 // asProgram makes the tests' binary run as the program.
@@ -171,6 +175,57 @@ func TestInterrupts(t *testing.T) {
 	p.sees("> ")
 	p.types("\x03")
 	p.ends()
+}
+
+// Ctrl-C while a message is being read ends its answer only, not the chat.
+func TestInterruptedMessage(t *testing.T) {
+	dir := copyDemo(t)
+	edit(t, dir, "tokenizer_config.json", func(f map[string]any) {
+		const slow = `{% if messages[-1].content == "slow" %}{% set r = range(4000) %}` +
+			`{% for i in r %}{% if -1 in r %}{% endif %}{% endfor %}{% endif %}`
+		f["chat_template"] = slow + f["chat_template"].(string)
+	})
+	folder, err := openFolder(dir)
+	require.NoError(t, err)
+	defer folder.Close()
+	device, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer device.Close()
+	var stdout, stderr bytes.Buffer
+	o := &options{maxTokens: 100, quiet: true, sampling: sample.Params{TopP: 1}}
+	a := &app{options: o, folder: folder, device: device, stdout: &stdout, stderr: &stderr}
+	require.NoError(t, a.load(t.Context(), nil))
+	defer a.Close()
+	c := &conversation{app: a}
+	c.clear()
+
+	seen, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(seen, os.Interrupt) // which keeps the tests alive
+	defer signal.Stop(seen)
+	var keys sync.WaitGroup
+	keys.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(10 * time.Millisecond):
+				_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+				<-seen // none is left for the next answer
+			}
+		}
+	})
+	err = c.answer(t.Context(), "slow")
+	close(done)
+	keys.Wait()
+	require.NoError(t, err)
+	require.Equal(t, "The message is forgotten.\n", stderr.String())
+	require.Empty(t, c.messages)
+	require.NoError(t, c.answer(t.Context(), "Hi what is your name"))
+	require.Contains(t, stdout.String(), "My name is Mote.")
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, c.answer(ended, "slow"), context.Canceled, "the program itself ends")
 }
 
 func TestTerminated(t *testing.T) {

@@ -80,7 +80,8 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	if err == nil && o.compare && ctx.Err() == nil {
 		err = a.compareDevices(ctx, prompts[0])
 	}
-	if err == nil && o.dump != "" {
+	// A run that was cancelled before it replayed anything was interrupted: that is its error, not the missing region.
+	if err == nil && o.dump != "" && (ctx.Err() == nil || a.session.Region() != nil) {
 		err = a.dumpRegion(o.dump)
 	}
 	if err == nil && o.stats {
@@ -158,7 +159,8 @@ func (a *app) load(ctx context.Context, prompts [][]int) error {
 	for _, p := range prompts {
 		longest = max(longest, len(p))
 	}
-	capacity := min(longest+a.maxTokens, a.folder.Limits().Context)
+	most := a.folder.Limits().Context
+	capacity := min(longest+min(a.maxTokens, most), most) // any --max-tokens is valid: the sum must not overflow
 	bar := a.bar("loading")
 	defer bar.Close()
 	start := time.Now()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -169,6 +170,36 @@ func TestCancelled(t *testing.T) {
 	in, _ := io.Pipe() // a user who types nothing
 	require.Equal(t, cli.ExitInterrupted, run(ctx, []string{"--chat", "--device=cpu"}, in, io.Discard, &stderr), stderr.String())
 	require.NoError(t, in.Close())
+}
+
+// A run that is interrupted before it replays anything says so, and not that a file is missing.
+func TestCancelledBeforeTheRegion(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var stderr bytes.Buffer
+	file := filepath.Join(t.TempDir(), "region.json")
+	w := &cancelAfter{n: 1, cancel: cancel} // the prompt is printed before it is read
+	code := run(ctx, []string{"--device=cpu", "--dump-region", file}, nil, w, &stderr)
+	require.Equal(t, cli.ExitInterrupted, code)
+	require.Equal(t, "decode: interrupted\n", stderr.String())
+	require.NoFileExists(t, file)
+}
+
+// However many tokens are allowed, there is room for no more than the model's context from the start.
+func TestRoomForTheLongestAnswer(t *testing.T) {
+	folder, err := openFolder("")
+	require.NoError(t, err)
+	defer folder.Close()
+	room := func(maxTokens int) int64 {
+		device, err := kompute.Open("cpu")
+		require.NoError(t, err)
+		defer device.Close()
+		a := &app{options: &options{maxTokens: maxTokens, quiet: true}, folder: folder, device: device}
+		require.NoError(t, a.load(t.Context(), [][]int{{1, 2, 3}}))
+		defer a.Close()
+		return device.Stats().LiveBytes
+	}
+	require.Equal(t, room(folder.Limits().Context), room(math.MaxInt))
+	require.Less(t, room(1), room(math.MaxInt))
 }
 
 // longAnswer makes the answer to "Tell me a story" 4,000 tokens long; with other seeds it

@@ -45,11 +45,24 @@ type results struct {
 	elapsed time.Duration
 }
 
-// check rejects a job without work.
+// The limits of a job: a batch has at most 1 GiB, and its number, doubled that many times, is an exact float32.
+const (
+	mostBatches  = 1 << 24
+	mostSize     = 1 << 14
+	mostProducts = 100
+)
+
+// check rejects a job without work, and one beyond the limits.
 func (j job) check() error {
-	for name, n := range map[string]int{"batches": j.batches, "size": j.size, "products": j.products} {
-		if n < 1 {
-			return fmt.Errorf("--%s: %d is less than 1", name, n)
+	for _, f := range []struct {
+		name    string
+		n, most int
+	}{{"batches", j.batches, mostBatches}, {"size", j.size, mostSize}, {"products", j.products, mostProducts}} {
+		switch {
+		case f.n < 1:
+			return fmt.Errorf("--%s: %d is less than 1", f.name, f.n)
+		case f.n > f.most:
+			return fmt.Errorf("--%s: %d is more than %d", f.name, f.n, f.most)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,4 +36,15 @@ func TestWrongResultsAreFound(t *testing.T) {
 	for _, bad := range []job{{0, 1, 1, nil}, {1, -1, 1, nil}, {1, 1, 0, nil}} {
 		require.ErrorContains(t, run(t.Context(), nil, "cpu", bad), "less than 1")
 	}
+}
+
+// Jobs whose sizes or results would overflow are refused; the largest result is exact.
+func TestJobsBeyondTheLimits(t *testing.T) {
+	for _, bad := range []job{{1, 4_000_000_000, 1, nil}, {1, 1, 128, nil}, {1 << 25, 1, 1, nil}} {
+		require.ErrorContains(t, run(t.Context(), nil, "cpu", bad), "is more than")
+	}
+	require.NoError(t, job{batches: mostBatches, size: mostSize, products: mostProducts}.check())
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), &out, "cpu", job{batches: 2, size: 2, products: mostProducts}))
+	require.LessOrEqual(t, math.Ldexp(mostBatches, mostProducts), math.MaxFloat32)
 }
