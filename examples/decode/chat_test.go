@@ -199,6 +199,8 @@ func TestInterruptedMessage(t *testing.T) {
 	c := &conversation{app: a}
 	c.clear()
 
+	own, err := os.FindProcess(os.Getpid())
+	require.NoError(t, err)
 	seen, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(seen, os.Interrupt) // which keeps the tests alive
 	defer signal.Stop(seen)
@@ -209,7 +211,7 @@ func TestInterruptedMessage(t *testing.T) {
 			case <-done:
 				return
 			case <-time.After(10 * time.Millisecond):
-				_ = syscall.Kill(os.Getpid(), syscall.SIGINT)
+				_ = own.Signal(os.Interrupt)
 				<-seen // none is left for the next answer
 			}
 		}

@@ -40,7 +40,7 @@ func TestWrongResultsAreFound(t *testing.T) {
 
 // Jobs whose sizes or results would overflow are refused; the largest result is exact.
 func TestJobsBeyondTheLimits(t *testing.T) {
-	for _, bad := range []job{{1, 4_000_000_000, 1, nil}, {1, 1, 128, nil}, {1 << 25, 1, 1, nil}} {
+	for _, bad := range []job{{1, math.MaxInt32, 1, nil}, {1, 1, 128, nil}, {1 << 25, 1, 1, nil}} {
 		require.ErrorContains(t, run(t.Context(), nil, "cpu", bad), "is more than")
 	}
 	require.NoError(t, job{batches: mostBatches, size: mostSize, products: mostProducts}.check())
