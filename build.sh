@@ -3,7 +3,7 @@
 # consists of small functions; `./build.sh help` lists the commands.
 set -euo pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 build=$(realpath -m "${KOMPUTE_GO_BUILD:-$root/build}")
 # Other programs read these in other folders than this one.
 [ -z "${KOMPUTE_SOURCE:-}" ] || KOMPUTE_SOURCE=$(realpath -m "$KOMPUTE_SOURCE")
@@ -280,8 +280,8 @@ cmd_env() {
 
 cmd_clean() {
     # Whatever else KOMPUTE_GO_BUILD may name is not this script's to remove.
-    [ "$build" = "$root/build" ] || [ ! -d "$build" ] || [ -z "$(ls -A "$build")" ] || [ -d "$build/logs" ] ||
-        die "clean: $build is not a build folder"
+    [ "$build" = "$(realpath -m "$root/build")" ] || [ ! -d "$build" ] || [ -e "$build/logs/configure.log" ] ||
+        [ "$(ls -A "$build")" = kompute-cache ] || [ -z "$(ls -A "$build")" ] || die "clean: $build is not a build folder"
     rm -rf "${root:?}/bin"
     [ ! -d "$build" ] || find "$build" -mindepth 1 -maxdepth 1 ! -name kompute-cache -exec rm -rf {} +
 }

@@ -66,7 +66,7 @@ function(kompute_download out)
         file(RENAME ${unpacked}/kp-${KOMPUTE_VERSION} ${tree} RESULT failed)
         file(REMOVE_RECURSE ${unpacked})
         if(NOT EXISTS ${tree}/CMakeLists.txt) # or else another build was faster
-            message(FATAL_ERROR "Kompute could not be unpacked to ${tree}: ${failed}")
+            message(FATAL_ERROR "Kompute could not be unpacked to ${tree} (${failed}): remove that folder, and try again.")
         endif()
     endif()
     set(${out} ${tree} PARENT_SCOPE)

@@ -196,16 +196,16 @@ func TestWorkgroupsBeyondTheDevice(t *testing.T) {
 	mgr := openManager(t)
 	spirv := compileGLSL(t, strings.Replace(scaleGLSL, "local_size_x = 1", "local_size_x_id = 1", 1))
 	a, b := tensor(t, mgr.Device(), upTo(6)), tensor(t, mgr.Device(), upTo(6))
-	make := func(threads uint32) error {
+	with := func(threads uint32) error {
 		alg, err := mgr.Algorithm([]AnyTensor{a, b}, spirv, WithPushConstants(0), WithSpecializationConstants(math.Float32bits(1), threads))
 		if err == nil {
 			err = alg.Close()
 		}
 		return err
 	}
-	require.NoError(t, make(6))
-	require.ErrorIs(t, make(1<<20), ErrInvalid)
-	require.ErrorIs(t, make(math.MaxUint32), ErrInvalid)
+	require.NoError(t, with(6))
+	require.ErrorIs(t, with(1<<20), ErrInvalid)
+	require.ErrorIs(t, with(math.MaxUint32), ErrInvalid)
 }
 
 func TestForgottenAlgorithmsAreCollected(t *testing.T) {

@@ -47,7 +47,8 @@ bool keeps_results(const Graph &graph, const std::vector<Graph::Id> &group, cons
 }
 
 // The fused node reads and writes only what the group reads and writes. Of what is written inside the group, it reads
-// only operands that it writes itself, such as caches: what else it read could be from before or after the writing.
+// only operands that it writes itself, such as caches: anything else it read there could be the content from before the
+// write or from after it.
 bool keeps_operands(const Graph &graph, const std::vector<Graph::Id> &group, const OpNode &fused) {
     for (size_t i = 0; i < fused.arrays.size(); i++) {
         const Array &view = fused.arrays[i];

@@ -21,7 +21,8 @@ func init() {
 // the bundle. Lines that no retry can answer are failures; any other error ends the
 // bundle, which the runner retries, perhaps elsewhere. Beam drops the function of a
 // bundle that fails, without Teardown, and retries with another one: so a bundle gives
-// its worker back when it ends, in whatever way.
+// its worker back when it ends. Only where the source of its lines fails, nothing is
+// called any more: then its lines run to their end.
 type answerFn struct {
 	Settings settings
 
@@ -152,7 +153,7 @@ func (f *answerFn) fail(ctx context.Context, q *question, line string, err error
 
 // FinishBundle waits for all answers.
 func (f *answerFn) FinishBundle(ctx context.Context, answers, failures func(string)) error {
-	defer f.abandon() // a bundle that has succeeded has no lines left, but the worker
+	defer f.abandon() // a bundle that has succeeded has no lines left, but still has the worker
 	for len(f.waiting) > 0 {
 		if err := f.take(ctx, answers, failures); err != nil {
 			return err

@@ -34,8 +34,9 @@ type output struct {
 // name returns the name of a file of the output.
 func (u output) name(shard int) string { return shardName(u.Path, shard, u.Shards) }
 
-// pattern matches the files of the output, and those of runs with another number of
-// shards: files of an earlier run among those of this one would be taken for its own.
+// pattern matches the files of the output, and, if it has several, those of runs with
+// another number of shards: files of an earlier run among those of this one would be
+// taken for its own.
 func (u output) pattern() string {
 	if u.Shards == 1 {
 		return u.Path

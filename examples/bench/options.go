@@ -131,7 +131,7 @@ func (o *options) check() error {
 	return errors.Join(o.sampling.Validate(), o.checkPlot())
 }
 
-// The largest operands of --ops: more than 4 GiB of float32 are more than most GPUs bind at once.
+// The largest operands of --ops: most GPUs cannot bind more than 4 GiB of float32 at once.
 const (
 	mostElements = 1 << 30
 	mostRows     = 1 << 20 // of 1,024 elements

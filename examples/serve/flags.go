@@ -67,7 +67,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.engine.Draft, "draft", 0, "maximum number of tokens guessed ahead in text that repeats itself")
 	fs.IntVar(&o.engine.ChunkTokens, "chunk", 0, "maximum number of prompt tokens in a step (default: 512, or 1,024 on a discrete GPU)")
 	fs.IntVar(&o.engine.Sequences, "sequences", 32, "maximum number of requests that run at once on each device")
-	fs.IntVar(&o.engine.Queue, "queue", 256, "maximum number of waiting requests, besides those that there are places for; more are refused")
+	fs.IntVar(&o.engine.Queue, "queue", 256, "maximum number of waiting requests, beyond those that can run at once; more are refused")
 	fs.IntVar(&o.engine.Context, "context", 0, "maximum number of tokens of a request, prompt and answer (default: the model's context)")
 	fs.IntVar(&o.engine.CacheTokens, "cache-tokens", 0, "tokens that all requests can hold together (default: 1,024 for each that runs, or one context)")
 	o.loading.AddFlags(fs)

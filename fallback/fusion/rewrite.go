@@ -38,8 +38,8 @@ func (g *Graph) keepsResults(group []int, fused *Node) bool {
 
 // keepsOperands reports whether the fused node reads and writes only what the group
 // reads and writes. Of what is written inside the group, it may read only operands that
-// it writes itself, such as caches: what else it read could be from before or after the
-// writing.
+// it writes itself, such as caches: anything else it read there could be the content from
+// before the write or from after it.
 func (g *Graph) keepsOperands(group []int, fused *Node) bool {
 	for i, view := range fused.Arrays {
 		if !view.Present() || view.Size() == 0 {

@@ -11,9 +11,8 @@ import (
 // Submit accepts a request and returns the stream of its answer. Cancelling ctx
 // ends the request at the next step, which frees its pages.
 //
-// It fails with [ErrBusy] if Queue requests are already waiting besides those that there
-// are places for,
-// kompute.ErrClosed once the engine is closing, generate.PromptError for a prompt
+// It fails with [ErrBusy] if Queue requests are already waiting beyond those that can run
+// at once, kompute.ErrClosed once the engine is closing, generate.PromptError for a prompt
 // that cannot be fed, the errors of the sampling parameters, kompute.ErrInvalid
 // for other fields, and with the error that has ended the engine.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
