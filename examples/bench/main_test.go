@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"flag"
 	"io"
 	"os"
 	"os/exec"
@@ -179,64 +178,6 @@ func TestShapesAreThePublishedSizes(t *testing.T) {
 	}
 }
 
-func TestBadArguments(t *testing.T) {
-	for _, args := range [][]string{
-		{"--shape", "huge"}, {"--packing", "7g64"}, {"--packing", "4g64x"}, {"--packing", "fp4"}, {"-p", "x"}, {"-n", "-1"}, {"-r", "0"}, {"--repetitions", "0"}, {"--device", "tpu"}, {"--model", "/nonexistent"},
-		{"--profile", "-1"}, {"--eager", "--region"}, {"--plot", "a.pdf"}, {"tg128"}, {"--no-such-flag"},
-	} {
-		var out bytes.Buffer
-		require.Error(t, run(t.Context(), append([]string{"--device", "cpu"}, args...), &out, io.Discard), args)
-		require.Zero(t, out.Len())
-	}
-}
-
-// requireRefused checks that the program refuses arguments with an error that contains want, before it measures.
-func requireRefused(t *testing.T, want string, args ...string) {
-	t.Helper()
-	var out, shown bytes.Buffer
-	args = append([]string{"--shape", "demo", "--device", "cpu"}, args...)
-	require.ErrorContains(t, run(t.Context(), args, &out, &shown), want, args)
-	require.Zero(t, out.Len(), args)
-	require.NotContains(t, shown.String(), "test 1", "nothing was measured")
-}
-
-// A list that cannot be read is an error also where another option looks at it.
-func TestBadListsBesideBatch(t *testing.T) {
-	for _, depths := range []string{"x", "", "-1"} {
-		requireRefused(t, "--n-depth", "--batch", "4", "-d", depths)
-	}
-	requireRefused(t, "--batch", "--batch", "x", "-d", "x")
-}
-
-// Numbers that would overflow, or that the model has no room for, are refused.
-func TestHugeNumbers(t *testing.T) {
-	const huge = "9223372036854775807"
-	requireRefused(t, "--n-prompt", "-p", "99999999999999999")
-	requireRefused(t, "--n-gen", "-n", huge)
-	requireRefused(t, "--n-depth", "-d", huge)
-	requireRefused(t, "--batch", "--batch", huge)
-	requireRefused(t, "--draft", "--batch", "4", "--draft", huge)
-	requireRefused(t, "--sizes: 1073741825 is more than", "--ops", "copy", "--sizes", "4096,1073741825")
-	requireRefused(t, "--rows: 1048577 is more than", "--ops", "quantized_matmul", "--sizes", "4096", "--rows", "1048577")
-	const context = "exceed the model's context of 4096"
-	requireRefused(t, "pp2147483647: 2147483647 tokens "+context, "-p", "2147483647")
-	requireRefused(t, "pp4096 @ d1: 4097 tokens "+context, "-p", "4096", "-n", "0", "-d", "1")
-	requireRefused(t, "tg4096: 4097 tokens "+context, "-p", "4096", "-n", "4096")
-	o := options{prompts: []int{4096}, gens: []int{4095}, depths: []int{0}}
-	require.NoError(t, o.checkContext(4096))
-}
-
-func TestHelp(t *testing.T) {
-	var out bytes.Buffer
-	require.ErrorIs(t, run(t.Context(), []string{"--help"}, &out, io.Discard), flag.ErrHelp)
-	for _, flag := range []string{"-p, --n-prompt", "-n, --n-gen", "-d, --n-depth", "-r, --repetitions", "--model", "--plot", "--json", "--version"} {
-		require.Contains(t, out.String(), "\n  "+flag)
-	}
-	out.Reset()
-	require.ErrorIs(t, run(t.Context(), []string{"--version"}, &out, io.Discard), flag.ErrHelp)
-	require.Regexp(t, `^bench \(kompute-go\) .+\n$`, out.String())
-}
-
 // Every test and profile is announced on stderr, and nothing else goes there.
 func TestProgress(t *testing.T) {
 	var out, shown bytes.Buffer
@@ -397,17 +338,6 @@ func TestPlotIsHandedOver(t *testing.T) {
 	args[len(args)-1] = filepath.Join(dir, "no", "such.svg")
 	require.ErrorContains(t, run(t.Context(), args, io.Discard, &shown), "--plot: ")
 	require.Zero(t, shown.Len(), "nothing was measured")
-}
-
-// What cannot be drawn is refused before it is measured.
-func TestPlotWithoutAPicture(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "a.svg")
-	requireRefused(t, "--threads cannot be drawn", "--threads", "1", "--plot", file)
-	requireRefused(t, "nothing to draw", "-p", "0", "-n", "0", "--plot", file)
-	o := options{plot: file, ops: "copy", prompts: []int{0}, gens: []int{0}, depths: []int{0}}
-	if err := o.checkPlot(); err != nil {
-		require.ErrorContains(t, err, plotter, "ops can be drawn")
-	}
 }
 
 // Every op of the table is measured, by its suite's own case, on each device.
