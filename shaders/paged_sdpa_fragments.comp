@@ -26,6 +26,7 @@ layout(set = 0, binding = 8) coherent buffer Arrivals { uint arrivals[]; };
 #define KEY_SPEC 3
 #define SLOT_SPEC 7
 const bool NEW_KEYS = false;
+const bool VALUES_AHEAD = false; // fewer registers leave room for more workgroups on a compute unit
 layout(push_constant) uniform Push { PagedSDPAParams p; };
 
 #define SEQUENCE_OF(row) sequences[p.sequence_offset + (row) * p.sequence_stride]

@@ -48,6 +48,8 @@ layout(constant_id = 3) const uint FLAGS = 0;  // STEP_*
 layout(push_constant) uniform Push { PagedStepParams p; };
 
 const bool NEW_KEYS = true, CODES = true;
+// Few workgroups have the device for themselves.
+const bool VALUES_AHEAD = true;
 #define SEQUENCE_OF(row) sequences[p.sequence_offset + (row)]
 #define LENGTH_OF(row) lengths[p.length_offset + (row)]
 #include "paged_fragments.glsl"

@@ -1,8 +1,8 @@
 // Attention of one query (and a range of keys) per workgroup, for decoding. A
 // slot of lanes processes BATCH keys at a time, each lane some quads of the
 // head; each slot has a running maximum and sum of its own, which are merged at
-// the end. With SPLITS, the workgroups of a query write unnormalized partial
-// results for sdpa_combine.
+// the end. With SPLIT, several workgroups have the keys of a query, and
+// sdpa_combine puts their results together.
 //
 // variants: narrow_subgroup narrow subgroup base
 #version 450
@@ -166,7 +166,7 @@ void store_row(uint row, uint dv_first) {
     barrier();
     uint count = min(p.dv - dv_first, DV_CHUNK);
     uint to = p.out_offset + (SPLIT != 0 ? (row * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : row * p.dv);
-    float factor = SPLIT != 0 ? 1.0 : weight == 0.0 ? 0.0 : 1.0 / weight;
+    float factor = weight == 0.0 ? 0.0 : 1.0 / weight;
     for (uint d = gl_LocalInvocationIndex; d < count; d += gl_WorkGroupSize.x) {
         float sum = 0.0;
         for (uint s = 0; s < slot_count(); s++) {

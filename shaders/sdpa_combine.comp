@@ -1,5 +1,5 @@
-// Scales the partial results of sdpa's workgroups for each query to one maximum
-// and adds them up. One thread per element of out.
+// Attention to all keys, from the results of workgroups that had some of them each: their average by the weight of these
+// keys, once all weights are relative to the same highest score. One thread per element of out.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -25,9 +25,9 @@ void main() {
         float sum = 0.0;
         for (uint s = 0; s < p.splits; s++) {
             uint at = from + s * (p.dv + 2);
-            float keep = exp2(part[at + p.dv] - highest);
-            weight += keep * part[at + p.dv + 1];
-            sum += keep * part[at + d];
+            float share = exp2(part[at + p.dv] - highest) * part[at + p.dv + 1];
+            weight += share;
+            sum += share * part[at + d];
         }
         y_store(p.out_offset + i, weight == 0.0 ? 0.0 : sum / weight);
     }

@@ -195,6 +195,9 @@ void store_tile(Row row, Sums sums, bool inside) {
     float factor = weight == 0.0 ? 0.0 : 1.0 / weight;
     uint at = wave_scores() + gl_SubgroupInvocationID % FRAGMENT * ROW_PITCH;
     uint part = gl_SubgroupInvocationID / FRAGMENT;
+    if (SPLIT != 0 && inside && part == 0) {
+        store_part(row, sums.highest, weight);
+    }
     [[unroll]] for (uint t = 0; t < V_STEPS; t++) {
         subgroupBarrier();
         matrix_store(acc[t], scores, wave_scores(), ROW_PITCH);
@@ -234,10 +237,12 @@ void main() {
     }
     uint plane = p.rows / rows * p.keys;
     uint end = key_end(length, (min(row0 + TILE, rows) - 1) / p.group); // of the last row, which sees most
-    if (end > 0) {
-        load_k(0, end, plane);
+    find_keys(end, KEYS);
+    end = keys_end;
+    if (keys_begin < end) {
+        load_k(keys_begin, end, plane);
     }
-    for (uint key0 = 0; key0 < end; key0 += KEYS) {
+    for (uint key0 = keys_begin; key0 < end; key0 += KEYS) {
         barrier();
         store_k();
         barrier();

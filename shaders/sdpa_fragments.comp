@@ -28,9 +28,9 @@
 #include "fragments.glsl"
 #include "hidden.glsl"
 
-layout(constant_id = 14) const uint W_PARTS = 2;   // of the softmax's weights
-layout(constant_id = 15) const uint ROW_TILES = 1; // of 16 rows of q, that a subgroup has: 1 or 2
-layout(constant_id = 16) const uint Q_HELD = 2;    // tiles of q in shared memory: first those of the first part
+layout(constant_id = 15) const uint W_PARTS = 2;   // of the softmax's weights
+layout(constant_id = 16) const uint ROW_TILES = 1; // of 16 rows of q, that a subgroup has: 1 or 2
+layout(constant_id = 17) const uint Q_HELD = 2;    // tiles of q in shared memory: first those of the first part
 
 const uint KEYS = SPLIT_TILE, KEY_TILES = KEYS / 8;
 const uint K_CHUNKS = (K_STEPS + 1) / 2, V_CHUNKS = (V_STEPS + 1) / 2; // of 32 elements of a head
@@ -44,7 +44,7 @@ const uint NO_KEY = 0xffffffffu;
 
 uint k_plane, v_plane; // quads of a part
 uint k_at, v_at;       // this lane's first quads of the head
-uint tile, last_tile;  // the last one that any row of the subgroup sees
+uint tile, last_tile;  // the last one of the workgroup's keys that any row of the subgroup sees
 uvec4 held[AHEAD];
 
 // Each lane's own words of the first Q_HELD tiles of q: they would take too many registers. Those of the others are
@@ -205,9 +205,12 @@ void weigh(uint r, float unit, float scale) {
 uint is_common(int exponent) { return uint(exponent == -SPLIT_COMMON) | uint(exponent == SPLIT_ZERO); }
 
 // Row h, 0 or 1, of this lane's in tile r.
-void store_row(uint row0, uint r, uint h, float factor) {
+void store_row(uint row0, uint r, uint h, float sum, float factor) {
     uint own = row0 + 16 * r + 2 * g() + h;
     Row row = row_of(min(own, rows - 1), key_length());
+    if (SPLIT != 0 && own < rows && t() == 0) {
+        store_part(row, top[r][h], sum);
+    }
     [[unroll]] for (uint c = 0; c < V_CHUNKS; c++) {
         [[unroll]] for (uint k = 0; k < 8; k++) {
             uint e = c * 32 + 8 * t() + k;
@@ -224,8 +227,8 @@ void store_results(uint row0, uint r) {
     sum += vec2(subgroupShuffleXor(sum.x, 1), subgroupShuffleXor(sum.y, 1));
     sum += vec2(subgroupShuffleXor(sum.x, 2), subgroupShuffleXor(sum.y, 2));
     vec2 factors = vec2(sum.x == 0.0 ? 0.0 : 1.0 / sum.x, sum.y == 0.0 ? 0.0 : 1.0 / sum.y);
-    store_row(row0, r, 0, factors.x);
-    store_row(row0, r, 1, factors.y);
+    store_row(row0, r, 0, sum.x, factors.x);
+    store_row(row0, r, 1, sum.y, factors.y);
     if (special_from != NO_KEY) {
         store_special(row0 + 16 * r, top[r], factors);
     }
@@ -246,7 +249,7 @@ void load_q(uint row0) {
     }
 }
 
-void begin(uint row0, uint count) {
+void begin(uint row0) {
     uint heads = p.rows / rows, tiles = (p.keys + KEYS - 1) / KEYS;
     k_plane = heads * tiles * K_CHUNKS * 128;
     v_plane = heads * tiles * V_CHUNKS * 128;
@@ -262,9 +265,8 @@ void begin(uint row0, uint count) {
         acc[n] = vec4(0.0);
     }
     load_q(row0);
-    tile = 0;
-    if (count > 0) {
-        fetch_exponents(0);
+    if (keys_begin < keys_end) {
+        fetch_exponents(tile);
         [[unroll]] for (uint i = 0; i < AHEAD; i++) {
             held[i] = fetch(i);
         }
@@ -284,10 +286,12 @@ void main() {
     uint own = min(row0 + gl_SubgroupInvocationID % (ROW_TILES * 16), rows - 1);
     uint plain_rows = MASK_KIND == 0 ? is_common(q_exponents[key_head * rows + own]) : 0;
     float unit = p.scale * LOG2_E * exp2_int(-2 * SPLIT_COMMON);
-    uint count = (see_any + KEYS - 1) / KEYS;
-    last_tile = count - 1;
-    begin(row0, count);
-    for (tile = 0; tile < count; tile++) {
+    find_keys(see_any, KEYS);
+    tile = keys_begin / KEYS;
+    uint end_tile = tile + (keys_end - keys_begin + KEYS - 1) / KEYS;
+    last_tile = end_tile - 1;
+    begin(row0);
+    for (; tile < end_tile; tile++) {
         key_exponent = next_key_exponent;
         value_exponent = next_value_exponent;
         fetch_exponents(min(tile + 1, last_tile));

@@ -8,11 +8,7 @@ namespace {
 
 constexpr int64_t kValuesChunk = 256; // DV_CHUNK of sdpa.comp
 constexpr int64_t kLaneQuads = 32;    // the most quads of a head that a lane holds
-constexpr int64_t kKeysPerSplit = 256;
-constexpr int64_t kMostSplits = 64;
-constexpr int64_t kMostTiledKeys = 1 << 21; // keeps its loops short
-constexpr int64_t kTiledGroups = 32;        // fewer would leave most of a device idle
-constexpr int64_t kGroups = 512;            // with that many workgroups, keys are not split
+constexpr int64_t kGroups = 512;      // with that many workgroups, keys are not split
 
 void check_mask(const Array &q, const Array &k, const Array &mask) {
     if (!mask) {
@@ -83,8 +79,8 @@ int64_t plan_splits(const DeviceTraits &device, const Attention &a) {
     if (device.is_cpu) {
         return needed;
     }
-    const int64_t wanted = std::min<int64_t>((a.p.keys + kKeysPerSplit - 1) / kKeysPerSplit, kGroups / a.p.rows);
-    return std::max(needed, std::min(wanted, kMostSplits));
+    const int64_t wanted = std::min<int64_t>((a.p.keys + kKeysOfRange - 1) / kKeysOfRange, kGroups / a.p.rows);
+    return std::max(needed, std::min(wanted, kMostRanges));
 }
 
 // The number of workgroups of sdpa_tiled; 0 if it cannot run or sdpa is faster.
@@ -135,8 +131,7 @@ void dispatch_rows(Lowering &lowering, const Attention &a) {
         unsupported("heads of {} elements", a.p.d);
     }
     const int64_t splits = plan_splits(device, a);
-    const Array to =
-        splits > 1 ? lowering.scratch(DT_FLOAT32, {int64_t(a.p.rows), splits, int64_t(a.p.dv) + 2}) : a.out;
+    const Array to = range_results(lowering, a, splits);
     SDPAParams p = a.p;
     p.out_offset = uint32_t(to.offset);
     const Array &mask = a.mask ? a.mask : a.q;
@@ -164,14 +159,24 @@ void dispatch_rows(Lowering &lowering, const Attention &a) {
                        .lengths = {length, KPX_READ},
                        .y = {to, KPX_WRITE}},
                       p, grid);
-    if (splits > 1) {
-        const SDPACombineParams c{p.rows, uint32_t(splits), a.p.dv, uint32_t(a.out.offset)};
-        lowering.dispatch(spec::sdpa_combine{.threads = ELEMENT_THREADS, .y_dtype = a.out.dtype},
-                          {.part = {to, KPX_READ}, .y = {a.out, KPX_WRITE}}, c, grid_elements(device, a.out.size()));
-    }
+    combine_ranges(lowering, a, to);
 }
 
 } // namespace
+
+Array range_results(Lowering &lowering, const Attention &a, int64_t ranges) {
+    return ranges > 1 ? lowering.scratch(DT_FLOAT32, {int64_t(a.p.rows), ranges, int64_t(a.p.dv) + 2}) : a.out;
+}
+
+void combine_ranges(Lowering &lowering, const Attention &a, const Array &results) {
+    if (results.rank != 3) { // it is out
+        return;
+    }
+    const SDPACombineParams p{a.p.rows, uint32_t(results.dim(1)), a.p.dv, uint32_t(a.out.offset)};
+    lowering.dispatch(spec::sdpa_combine{.threads = ELEMENT_THREADS, .y_dtype = a.out.dtype},
+                      {.part = {results, KPX_READ}, .y = {a.out, KPX_WRITE}}, p,
+                      grid_elements(lowering.device(), a.out.size()));
+}
 
 void lower_sdpa(Lowering &lowering, const SDPACall &call) {
     Attention a{call.q(), call.k(), call.v(), call.mask(), call.key_length(), call.out()};
@@ -184,8 +189,8 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call) {
     a.out = dense_output(lowering, out);
     fill_params(a, call.op());
     const int64_t groups = plan_tiles(lowering.device(), a);
-    if (groups > 0 && prefers_matrices(lowering, a)) {
-        dispatch_matrices(lowering, a, groups);
+    if (prefers_matrices(lowering, a)) {
+        dispatch_matrices(lowering, a);
     } else if (groups > 0 && lowering.has_kernel(spec::sdpa_tiled::kKernel)) {
         dispatch_tiled(lowering, a, groups);
     } else {

@@ -10,6 +10,9 @@ constexpr int64_t kMatrixHead = 128; // the most elements of a head in sdpa_coop
 // Subgroups of sdpa_fragments have two tiles of rows if that leaves so many workgroups for each compute unit: then it
 // is faster.
 constexpr int64_t kGroupsOfTwoTiles = 3;
+constexpr int64_t kGroupsAtOnce = 2;   // workgroups for each compute unit, below which they share the keys of rows
+constexpr int64_t kFewRows = 16;       // of a key head, from which matrices are worth it
+constexpr int64_t kMuchToDo = 1 << 19; // rows of all heads times keys, from which they are with less than a tile
 
 // Runs of 8 elements of a head, padded to whole matrices.
 uint32_t matrix_runs(uint32_t d) {
@@ -71,16 +74,39 @@ bool prefers_fragments(const Lowering &lowering, const Attention &a) {
            held_tiles(lowering, a) >= q_parts;
 }
 
-// Workgroups of sdpa_fragments.
-int64_t fragment_groups(const Attention &a, uint32_t row_tiles) {
-    const int64_t rows = int64_t(a.p.queries) * a.p.group;
+// Rows of q for a key head.
+int64_t head_rows(const Attention &a) {
+    return int64_t(a.p.queries) * a.p.group;
+}
+
+// Workgroups of sdpa_fragments, and with one tile of rows of sdpa_coopmat, for all keys.
+int64_t row_groups(const Attention &a, uint32_t row_tiles) {
+    const int64_t rows = head_rows(a);
     return a.p.rows / rows * divide_up(rows, int64_t(row_tiles) * SDPA_WAVES * 16);
+}
+
+// How many workgroups share the keys of rows, so that there are enough of them.
+int64_t key_ranges(const DeviceTraits &device, const Attention &a) {
+    if (device.is_cpu && !device.as_gpu) {
+        return 1;
+    }
+    const int64_t wanted = kGroupsAtOnce * device.compute_units / row_groups(a, 1);
+    return std::clamp<int64_t>(wanted, 1, std::min<int64_t>(kMostRanges, divide_up(a.p.keys, kKeysOfRange)));
+}
+
+bool is_worth_matrices(const DeviceTraits &device, const Attention &a) {
+    const int64_t rows = head_rows(a);
+    if (device.is_cpu && !device.as_gpu) {
+        return rows >= kFewRows;
+    }
+    const bool has_work = rows >= kTile || (rows >= kFewRows && int64_t(a.p.rows) * a.p.keys >= kMuchToDo);
+    return has_work && row_groups(a, 1) * key_ranges(device, a) >= kTiledGroups;
 }
 
 // The tiles of rows that a subgroup of sdpa_fragments has: with two, keys and values are loaded half as often, but
 // there are half as many subgroups.
 uint32_t fragment_row_tiles(const Lowering &lowering, const Attention &a) {
-    const bool has_many = fragment_groups(a, 2) >= kGroupsOfTwoTiles * lowering.device().compute_units;
+    const bool has_many = row_groups(a, 2) >= kGroupsOfTwoTiles * lowering.device().compute_units;
     return has_many && held_tiles(lowering, a) >= 2 ? 2 : 1;
 }
 
@@ -100,6 +126,7 @@ spec::sdpa_fragments in_fragments(const spec::sdpa_coopmat &s, uint32_t w_parts,
             .k_steps = s.k_steps,
             .v_steps = s.v_steps,
             .lanes = s.lanes,
+            .split = s.split,
             .w_parts = w_parts,
             .row_tiles = row_tiles,
             .q_held = std::min(s.q_parts * row_tiles, q_held)};
@@ -110,18 +137,20 @@ spec::sdpa_fragments in_fragments(const spec::sdpa_coopmat &s, uint32_t w_parts,
 bool prefers_matrices(const Lowering &lowering, const Attention &a) {
     const DeviceTraits &device = lowering.device();
     const uint32_t pitch = std::max(matrix_runs(a.p.d), matrix_runs(a.p.dv)) + 1;
-    return a.p.d <= kMatrixHead && a.p.dv <= kMatrixHead && a.p.dv > 0 &&
-           (device.subgroup_size == 32 || device.subgroup_size == 64) &&
+    return a.p.d > 0 && a.p.d <= kMatrixHead && a.p.dv <= kMatrixHead && a.p.dv > 0 && a.p.keys <= kMostTiledKeys &&
+           is_worth_matrices(device, a) && (device.subgroup_size == 32 || device.subgroup_size == 64) &&
            device.subgroup_size * 4 <= device.max_workgroup_invocations &&
            64 * pitch * 16 + 10240 <= device.max_shared_bytes && lowering.has_kernel(spec::sdpa_coopmat::kKernel) &&
            lowering.has_kernel(spec::sdpa_split::kKernel);
 }
 
-void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
+void dispatch_matrices(Lowering &lowering, const Attention &a) {
     const bool fragments = prefers_fragments(lowering, a);
     const uint32_t unit = fragments ? 32 : 16;
+    const int64_t ranges = key_ranges(lowering.device(), a);
+    const Array results = range_results(lowering, a, ranges);
     SDPAParams p = a.p;
-    p.out_offset = uint32_t(a.out.offset);
+    p.out_offset = uint32_t(results.offset);
     const Array &mask = a.mask ? a.mask : a.q;
     const Array &length = a.length ? a.length : a.q;
     const SplitOperand q = split(lowering, a.q, p.group, fragments ? SPLIT_QUERIES : SPLIT_ROWS, unit),
@@ -133,7 +162,7 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
                                   .k_dtype = a.k.dtype,
                                   .v_dtype = a.v.dtype,
                                   .mask_dtype = mask.dtype,
-                                  .y_dtype = a.out.dtype,
+                                  .y_dtype = results.dtype,
                                   .mask_kind = mask_kind(a),
                                   .has_length = uint32_t(bool(a.length)),
                                   .q_parts = q.count,
@@ -141,30 +170,34 @@ void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups) {
                                   .v_parts = v.count,
                                   .k_steps = matrix_runs(p.d) / 2,
                                   .v_steps = matrix_runs(p.dv) / 2,
-                                  .lanes = lanes};
-    const auto dispatch = [&](const auto &s, int64_t n) {
+                                  .lanes = lanes,
+                                  .split = ranges > 1};
+    const auto dispatch = [&](const auto &s, int64_t groups) {
+        Grid grid = grid_1d(lowering.device(), groups);
+        grid.z = uint32_t(ranges);
         lowering.dispatch(s,
                           {.q = {a.q, KPX_READ},
                            .k = {a.k, KPX_READ},
                            .v = {a.v, KPX_READ},
                            .mask = {mask, KPX_READ},
                            .lengths = {length, KPX_READ},
-                           .y = {a.out, KPX_WRITE},
+                           .y = {results, KPX_WRITE},
                            .q_parts = {q.parts, KPX_READ},
                            .k_parts = {k.parts, KPX_READ},
                            .v_parts = {v.parts, KPX_READ},
                            .q_exponents = {q.exponents, KPX_READ},
                            .k_exponents = {k.exponents, KPX_READ},
                            .v_exponents = {v.exponents, KPX_READ}},
-                          p, grid_1d(lowering.device(), n));
+                          p, grid);
     };
     if (fragments) {
         const uint32_t w_parts = a.q.dtype == DT_FLOAT32 ? 2 : 1;
         const uint32_t row_tiles = fragment_row_tiles(lowering, a);
-        dispatch(in_fragments(spec, w_parts, row_tiles, held_tiles(lowering, a)), fragment_groups(a, row_tiles));
+        dispatch(in_fragments(spec, w_parts, row_tiles, held_tiles(lowering, a)), row_groups(a, row_tiles));
     } else {
-        dispatch(spec, groups);
+        dispatch(spec, row_groups(a, 1));
     }
+    combine_ranges(lowering, a, results);
 }
 
 } // namespace kpx

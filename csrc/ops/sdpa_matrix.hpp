@@ -18,9 +18,17 @@ inline uint32_t mask_kind(const Attention &a) {
     return !a.mask ? 0 : a.mask.dtype == DT_BOOL ? 1 : 2;
 }
 
-// Whether sdpa_coopmat can run instead of sdpa_tiled.
+constexpr int64_t kTiledGroups = 32;        // fewer workgroups would leave most of a device idle
+constexpr int64_t kMostTiledKeys = 1 << 21; // keeps loops over tiles of keys short
+constexpr int64_t kKeysOfRange = 256;       // the fewest that are worth a workgroup of their own
+constexpr int64_t kMostRanges = 64;
+
+// Where so many workgroups that share the keys of a row store their results, for combine_ranges. One stores it in out.
+Array range_results(Lowering &lowering, const Attention &a, int64_t ranges);
+void combine_ranges(Lowering &lowering, const Attention &a, const Array &results);
+
+// Whether sdpa_coopmat or sdpa_fragments can run, and is worth it.
 bool prefers_matrices(const Lowering &lowering, const Attention &a);
-// groups: of sdpa_tiled.
-void dispatch_matrices(Lowering &lowering, const Attention &a, int64_t groups);
+void dispatch_matrices(Lowering &lowering, const Attention &a);
 
 } // namespace kpx

@@ -16,8 +16,8 @@ RecordedDispatch attention(RecordedLowering &lowering, uint32_t dtype, uint32_t 
     kpx::SDPAOp op{};
     op.scale = 1;
     kpx::lower_sdpa(lowering, kpx::SDPACall(arrays, 6, op));
-    CHECK(lowering.dispatches.size() == 4 && lowering.dispatches[0].kernel == "sdpa_split");
-    return lowering.dispatches.back();
+    CHECK(lowering.dispatches.size() >= 4 && lowering.dispatches[0].kernel == "sdpa_split");
+    return lowering.dispatches[3];
 }
 
 struct Launch {
@@ -61,7 +61,35 @@ TEST(queries_of_float32_over_a_cache_of_16_bits) {
     const RecordedDispatch made = attention(lowering, DT_FLOAT32, DT_BFLOAT16, 2048, 4096);
     CHECK(made.kernel == kpx::spec::sdpa_fragments::kKernel);
     const std::vector<uint32_t> &spec = made.spec;
-    const size_t n = spec.size(); // k_steps, v_steps and lanes come before w_parts, row_tiles and q_held
-    CHECK(spec[n - 9] == 2 && spec[n - 8] == 1 && spec[n - 7] == 1);
+    const size_t n = spec.size(); // k_steps, v_steps, lanes and split come before w_parts, row_tiles and q_held
+    CHECK(spec[n - 10] == 2 && spec[n - 9] == 1 && spec[n - 8] == 1);
     CHECK(spec[n - 3] == 2 && spec[n - 2] == 2 && spec[n - 1] == 3);
+}
+
+// Two tiles of rows for each of 8 key heads are 16 workgroups, too few for 100 compute units, so 12 share their keys.
+TEST(workgroups_share_the_keys_of_few_rows) {
+    RecordedLowering lowering;
+    const RecordedDispatch made = attention(lowering, DT_BFLOAT16, DT_BFLOAT16, 32, 8192);
+    CHECK(made.kernel == kpx::spec::sdpa_fragments::kKernel && made.grid.x == 16 && made.grid.z == 12);
+    CHECK(made.spec[made.spec.size() - 4] == 1); // split, before w_parts, row_tiles and q_held
+    CHECK(lowering.dispatches.size() == 5 && lowering.dispatches[4].kernel == kpx::spec::sdpa_combine::kKernel);
+    RecordedLowering few_keys, much_to_do;
+    CHECK(attention(few_keys, DT_BFLOAT16, DT_BFLOAT16, 128, 300).grid.z == 2);
+    CHECK(attention(much_to_do, DT_BFLOAT16, DT_BFLOAT16, 1024, 8192).grid.z == 1);
+    CHECK(much_to_do.dispatches.size() == 4);
+}
+
+// With fewer rows than a tile, matrices are worth it only if there are many keys.
+TEST(few_rows_behind_many_keys_take_matrices) {
+    const auto kernel = [](int64_t queries, int64_t keys) {
+        RecordedLowering lowering;
+        const Array q = RecordedLowering::array(DT_FLOAT32, {1, 32, queries, 128});
+        const Array k = RecordedLowering::array(DT_FLOAT32, {1, 8, keys, 128});
+        const Array arrays[] = {q, k, k, {}, {}, q};
+        kpx::lower_sdpa(lowering, kpx::SDPACall(arrays, 6, kpx::SDPAOp{1, 1}));
+        return lowering.dispatches[0].kernel;
+    };
+    CHECK(kernel(8, 8192) == kpx::spec::sdpa_split::kKernel);
+    CHECK(kernel(8, 1024) == kpx::spec::sdpa::kKernel);
+    CHECK(kernel(2, 8192) == kpx::spec::sdpa::kKernel);
 }

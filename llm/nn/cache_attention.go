@@ -12,7 +12,7 @@ import (
 // activations of the cache's type.
 func PlaceCache[T kompute.Float](c *KVCache[T], at *Place) Layers[T] {
 	if at.piece != nil {
-		return &placedRows[T, T]{c.layers, at, at.piece, at.paged}
+		return &placedRows[T, T]{c.layers, at, at.piece}
 	}
 	return &placedCache[T]{c, at}
 }
@@ -22,11 +22,7 @@ func PlaceCache[T kompute.Float](c *KVCache[T], at *Place) Layers[T] {
 // a cache of codes, take the whole sequence as one page. What the pass needs belongs to
 // the innermost open scope of s.
 func PlaceCacheAs[T kompute.Float, C ops.PageElement](s *kompute.Stream, c *KVCache[C], at *Place, n int) Layers[T] {
-	paged := at.paged
-	if at.piece == nil && n >= jointRows {
-		paged = sharesLoads(s.Device())
-	}
-	return &placedRows[T, C]{c.layers, at, at.rows(s, n), paged}
+	return &placedRows[T, C]{c.layers, at, at.rows(s, n)}
 }
 
 // placedCache is a cache, and where the tokens of a pass go in it.
@@ -71,7 +67,6 @@ type placedRows[T kompute.Float, C ops.PageElement] struct {
 	layers []LayerCache[C]
 	at     *Place
 	rows   *Rows
-	paged  bool // attention may read the cache as a page, too: rows share loads of its keys then
 }
 
 // Layer implements [Layers].
@@ -87,21 +82,15 @@ func (l *rowsLayer[T, C]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.T
 	return rotateRows(s, r, heads, l.of.rows)
 }
 
-// mostPagedHead is how many elements a head has at most that the attention to pages takes
-// on tensor cores.
-const mostPagedHead = 128
-
-// mostPagedRows is the number of rows of heads up to which attention to pages is faster
-// than ops.SDPA (measured with a cache of the activations' type). That has one workgroup
-// for 64 of them, too few for a large GPU then; attention to pages divides the keys of such
-// a tile among several.
-const mostPagedRows = 8192
+// mostPagedRows is the number of rows up to which attention to pages is faster than
+// ops.SDPA if the cache has another type.
+const mostPagedRows = 15
 
 // Attend implements [KV]. Queries of a piece before its first token see some of the
 // earlier keys, or none.
 func (l *rowsLayer[T, C]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], scale float32) *kompute.Tensor[T] {
 	rows, n, d := q.Dim(0), q.Dim(1), q.Dim(2)
-	if l.readsPage(rows, n, d) {
+	if readsPage[T, C](rows) {
 		return (&pagedLayer[T, C]{l.LayerCache, l.of.rows}).Attend(s, q, k, v, scale)
 	}
 	updateRows(s, l.LayerCache, k, v, l.of.rows)
@@ -115,18 +104,11 @@ func (l *rowsLayer[T, C]) Attend(s *kompute.Stream, q, k, v *kompute.Tensor[T], 
 	return join(s, sdpaOver(s, byHead(q.Reshape(1, rows, n, d)), cache, p))
 }
 
-// readsPage reports whether that many rows of n heads of d elements read the cache as a
-// page: always if it is of codes, and few rows of another type than the cache's, whose
-// keys are divided among workgroups then.
-func (l *rowsLayer[T, C]) readsPage(rows, n, d int) bool {
+// readsPage reports whether that many rows read the cache as a page: always if it is of
+// codes, and few rows of another type than the cache's.
+func readsPage[T kompute.Float, C ops.PageElement](rows int) bool {
 	own, cache := array.DTypeOf[T](), array.DTypeOf[C]()
-	switch {
-	case !cache.IsFloat():
-		return true
-	case rows < jointRows:
-		return own != cache
-	}
-	return l.of.paged && rows*n <= mostPagedRows && d <= mostPagedHead
+	return !cache.IsFloat() || own != cache && rows <= mostPagedRows
 }
 
 // sdpaOver is ops.SDPA over a layer of floats.

@@ -19,7 +19,6 @@ type Place struct {
 	table *kompute.Tensor[int32] // [1, 1], a page table whose only page is number 0
 	// piece is where each row of a [Piece] stands, or nil. Its keys are those above.
 	piece *Rows
-	paged bool // attention may take a piece's cache as a page, too: rows share loads of its keys then
 }
 
 // At returns the place from position first on, counted from 0, which the host

@@ -3,7 +3,6 @@ package nn
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
@@ -31,7 +30,6 @@ type Piece struct {
 	// [Rows], and the number of keys after the pass.
 	numbers *kompute.Mapped[int32] // [4*rows + 1]
 	host    []int32
-	paged   bool // see Place
 }
 
 // NewPiece returns a piece of that many rows, none of which is used.
@@ -39,7 +37,7 @@ func NewPiece(d *kompute.Device, rows int) (*Piece, error) {
 	if rows < 1 {
 		return nil, fmt.Errorf("%w: a piece of %d rows", kompute.ErrInvalid, rows)
 	}
-	p := &Piece{rows: rows, host: make([]int32, 4*rows+1), paged: rows >= jointRows && sharesLoads(d)}
+	p := &Piece{rows: rows, host: make([]int32, 4*rows+1)}
 	var err error
 	if p.numbers, err = kompute.NewMapped[int32](d, len(p.host)); err != nil {
 		return nil, err
@@ -49,13 +47,6 @@ func NewPiece(d *kompute.Device, rows int) (*Piece, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// sharesLoads reports whether rows of one sequence share loads of its pages on d.
-func sharesLoads(d *kompute.Device) bool {
-	return slices.ContainsFunc(d.Kernels(), func(v kompute.KernelVariant) bool {
-		return v.Kernel == "paged_sdpa_coopmat2" && v.State == kompute.KernelUsable
-	})
 }
 
 // Rows returns the number of rows; 0 for a nil piece.
@@ -100,7 +91,7 @@ func (p *Piece) Place(s *kompute.Stream) Place {
 	part := func(first, n int) *kompute.Tensor[int32] { return numbers.Slice(0, first, first+n) }
 	rows := &Rows{Positions: part(0, n), Slots: part(n, n), Lengths: part(2*n, n), Sequences: part(3*n, n)}
 	rows.Table = part(3*n, 1).Reshape(1, 1) // page 0
-	return Place{keys: part(4*n, 1), piece: rows, paged: p.paged}
+	return Place{keys: part(4*n, 1), piece: rows}
 }
 
 // Close frees the piece once the device is done with it. Closing a nil piece, or one

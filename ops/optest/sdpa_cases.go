@@ -31,6 +31,7 @@ func sdpaCases() []Case {
 	}
 	cases = append(cases, sdpaLong()...)
 	cases = append(cases, sdpaOverOthers()...)
+	cases = append(cases, sdpaBehindMany()...)
 	long := attention(newSource(26), array.Float32, 1, 4, 2, 1, 5000, 64)
 	zero := attention(newSource(27), array.Float32, 1, 2, 2, 3, 0, 32)
 	zero.Name = "no keys"
@@ -59,6 +60,29 @@ func sdpaLong() []Case {
 	biased.Name, biased.Params.Causal = "long bias", true
 	biased.In["mask"] = place(r.normal(array.Float16, 2, 4, 1, 1500), "strided")
 	return []Case{prompt, many, cache, masked, biased}
+}
+
+// sdpaBehindMany are some queries and so many keys that, on tensor cores, several workgroups share them.
+func sdpaBehindMany() []Case {
+	r := newSource(44)
+	cache := attention(r, array.Float32, 1, 8, 2, 20, 2600, 64)
+	cache.Name, cache.Params.Causal = "behind a cache", true
+	cache.In["key_length"] = dense(array.Int32, []float64{2511}, 1)
+	short := attention(r, array.Float32, 1, 8, 2, 20, 2600, 64) // most workgroups have no keys
+	short.Params.Causal = true
+	short.Name = "behind the beginning of a cache"
+	short.In["key_length"] = dense(array.Int32, []float64{35}, 1)
+	masked := over(r, attention(r, array.Float32, 1, 16, 16, 40, 1300, 128), array.BFloat16)
+	masked.Name = "masked behind many keys"
+	masked.In["mask"] = r.integers(array.Bool, 0, 1, 40, 1300)
+	special := attention(r, array.BFloat16, 1, 8, 2, 20, 1400, 80)
+	special = changeRows(special, "v", func(row int, x []float64) {
+		if row%1400 == 700 {
+			x[row%len(x)] = []float64{math.Inf(1), math.NaN()}[row/1400]
+		}
+	})
+	special.Name = "infinities and NaNs among many keys"
+	return []Case{cache, short, masked, special}
 }
 
 // over gives a case keys and values of another type.

@@ -36,6 +36,7 @@ layout(constant_id = 10) const uint V_PARTS = 2;
 layout(constant_id = 11) const uint K_STEPS = 8; // of 16 elements of q's and k's head
 layout(constant_id = 12) const uint V_STEPS = 8; // of v's
 layout(constant_id = 13) const uint LANES = 32;  // the size of a subgroup: 32 or 64
+layout(constant_id = 14) const uint SPLIT = 0;   // whether workgroups share the keys of a row, for sdpa_combine
 
 layout(push_constant) uniform Push { SDPAParams p; };
 
@@ -48,13 +49,14 @@ struct Row {
     uint end; // one past the last key it sees
     uint q_from;
     int q_exponent;
-    uint to; // of its result, from out's first element
+    uint to; // of its result, or of the workgroup's part of it, from out's first element
 };
 
 // The part of the work that a workgroup does.
 uint rows, batch, key_head; // rows of q for a key head; the key head, of all in the batch
 uint k_from, v_from;        // the key head's first elements
 uint first_key;             // its first row of parts
+uint keys_begin, keys_end;  // those of its keys that the workgroup takes, except those that a row does not see
 
 Row row_of(uint row, uint length) {
     Row r;
@@ -65,7 +67,9 @@ Row row_of(uint row, uint length) {
     r.end = key_end(length, i);
     r.q_from = p.q_offset + batch * p.q_strides[0] + head * p.q_strides[1] + i * p.q_strides[2];
     r.q_exponent = q_exponents[key_head * rows + row];
-    r.to = p.out_offset + ((batch * p.heads + head) * p.queries + i) * p.dv;
+    uint number = (batch * p.heads + head) * p.queries + i;
+    r.to = p.out_offset +
+           (SPLIT != 0 ? (number * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : number * p.dv);
     return r;
 }
 
@@ -83,6 +87,19 @@ bool find_rows(uint tile_rows, out uint row0) {
     v_from = p.v_offset + batch * p.v_strides[0] + head0 * p.v_strides[1];
     first_key = key_head * p.keys;
     return turn < tiles;
+}
+
+// Determines which of the keys before end the workgroup takes, in tiles of `unit`.
+void find_keys(uint end, uint unit) {
+    uint tiles = (end + unit - 1) / unit, per = (tiles + gl_NumWorkGroups.z - 1) / gl_NumWorkGroups.z * unit;
+    keys_begin = SPLIT != 0 ? min(gl_WorkGroupID.z * per, end) : 0;
+    keys_end = SPLIT != 0 ? min(keys_begin + per, end) : end;
+}
+
+// Stores what sdpa_combine needs of a part of a row besides the result.
+void store_part(Row row, float highest, float weight) {
+    y_store(row.to + p.dv, highest);
+    y_store(row.to + p.dv + 1, weight);
 }
 
 float product(uint q_from, uint k_from) {
@@ -111,10 +128,10 @@ float finish_score(Row row, uint key, float s, int exponent) {
     return s * (p.scale * LOG2_E) + bias;
 }
 
-// The contribution of values that are not finite to a result of the row.
+// The contribution of values that are not finite, of the workgroup's keys, to a result of the row.
 float plain_values(Row row, float top, uint e) {
     float sum = 0.0;
-    for (uint key = 0; key < row.end; key++) {
+    for (uint key = keys_begin; key < min(row.end, keys_end); key++) {
         if (v_exponents[first_key + key] < SPLIT_NOT_FINITE / 2) {
             continue;
         }

@@ -15,8 +15,8 @@
 // products, scales of values to the weights. A weight times the scale of its values is off by up to 2^-22 of itself, or
 // by 2^-39 of the power of two above the largest scale that the slot has met, whichever is more.
 //
-// Before the include: the constants KEY_SPEC (GROUPS, HEADS, PAGE, KEYS), SLOT_SPEC and NEW_KEYS (whether a key may be
-// in no page yet); table[]; the push constants p, parts[], arrivals[], y_store, SEQUENCE_OF and LENGTH_OF, as for
+// Before the include: the constants KEY_SPEC (GROUPS, HEADS, PAGE, KEYS), SLOT_SPEC, NEW_KEYS (whether a key may be
+// in no page yet) and VALUES_AHEAD (whether values are loaded a batch ahead, as keys are); table[]; the push constants p, parts[], arrivals[], y_store, SEQUENCE_OF and LENGTH_OF, as for
 // paged_ranges.glsl. After the include: what paged_stage.glsl asks for; query_quad, a quad of a head of q times
 // p.scale and LOG2_E.
 #ifndef PAGED_FRAGMENTS_GLSL
@@ -208,10 +208,19 @@ void attend(uint table_row, uint key_head, uint key, uint end, uint new_place) {
         uint seen = current.page < p.pages ? end - key : 0;
         uint new_key = new_place - (current.page * PAGE + key % PAGE); // less than BATCH: it is one of these
         put(key_quads, 0, BATCH, new_key);
-        load_values(current);
+        if (VALUES_AHEAD) {
+            load_keys(next);
+        } else {
+            load_values(current);
+        }
         vec4 scores = scores_of_batch();
-        load_keys(next);
+        if (!VALUES_AHEAD) {
+            load_keys(next);
+        }
         put(value_quads, 1, seen, new_key);
+        if (VALUES_AHEAD) {
+            load_values(next);
+        }
         add_values(weigh(scores, seen));
         current = next;
         next = place_of(table_row, key_head, key + 2 * SLOTS * BATCH, end);

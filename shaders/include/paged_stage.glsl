@@ -90,6 +90,9 @@ void load_first(uint table_row, uint key_head, uint key, uint end) {
         current = place_of(table_row, key_head, key, end);
         next = place_of(table_row, key_head, key + SLOTS * BATCH, end);
         load_keys(current);
+        if (VALUES_AHEAD) {
+            load_values(current);
+        }
     }
 }
 
