@@ -15,10 +15,10 @@
 // products, scales of values to the weights. A weight times the scale of its values is off by up to 2^-22 of itself, or
 // by 2^-39 of the power of two above the largest scale that the slot has met, whichever is more.
 //
-// Before the include: the constants KEY_SPEC (GROUPS, HEADS, PAGE, KEYS), SLOT_SPEC, NEW_KEYS (whether a key may be
-// in no page yet) and VALUES_AHEAD (whether values are loaded a batch ahead, as keys are); table[]; the push constants p, parts[], arrivals[], y_store, SEQUENCE_OF and LENGTH_OF, as for
-// paged_ranges.glsl. After the include: what paged_stage.glsl asks for; query_quad, a quad of a head of q times
-// p.scale and LOG2_E.
+// Before the include: the constants KEY_SPEC (GROUPS, HEADS, PAGE, KEYS), SLOT_SPEC, NEW_KEYS (whether a key may be in
+// no page yet) and VALUES_AHEAD (whether values are loaded a batch ahead, as keys are); table[]; the push constants p,
+// parts[], arrivals[], y_store, SEQUENCE_OF and LENGTH_OF, as for paged_ranges.glsl. After the include: what
+// paged_stage.glsl asks for; query_quad, a quad of a head of q times p.scale and LOG2_E.
 #ifndef PAGED_FRAGMENTS_GLSL
 #define PAGED_FRAGMENTS_GLSL
 
