@@ -1,6 +1,6 @@
 // paged_step for pages of 8-bit codes, by matrices (paged_fragments.glsl), with the same bits as paged_heads and
 // paged_sdpa_fragments. A workgroup has all query heads of a key head of a token, and a range of the keys. The first
-// keys are loaded while the heads are prepared. The new key and value replace whatever is loaded in their place. New
+// keys and values are loaded while the heads are prepared. The new key and value replace whatever is loaded in their place. New
 // tokens of one sequence give NaNs.
 //
 // variants: narrow_subgroup_khr
@@ -48,7 +48,7 @@ layout(constant_id = 3) const uint FLAGS = 0;  // STEP_*
 layout(push_constant) uniform Push { PagedStepParams p; };
 
 const bool NEW_KEYS = true, CODES = true;
-// Few workgroups have the device for themselves.
+// There are few workgroups, and they have the device to themselves.
 const bool VALUES_AHEAD = true;
 #define SEQUENCE_OF(row) sequences[p.sequence_offset + (row)]
 #define LENGTH_OF(row) lengths[p.length_offset + (row)]

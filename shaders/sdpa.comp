@@ -1,7 +1,7 @@
 // Attention of one query (and a range of keys) per workgroup, for decoding. A
 // slot of lanes processes BATCH keys at a time, each lane some quads of the
 // head; each slot has a running maximum and sum of its own, which are merged at
-// the end. With SPLIT, several workgroups have the keys of a query, and
+// the end. With HAS_RANGES, several workgroups share the keys of a query, and
 // sdpa_combine puts their results together.
 //
 // variants: narrow_subgroup narrow subgroup base
@@ -27,7 +27,7 @@ layout(constant_id = 8) const uint K_QUADS = 1; // of a lane
 layout(constant_id = 9) const uint V_QUADS = 1;
 layout(constant_id = 10) const uint MASK_KIND = 0;
 layout(constant_id = 11) const uint HAS_LENGTH = 0;
-layout(constant_id = 12) const uint SPLIT = 0;
+layout(constant_id = 12) const uint HAS_RANGES = 0;
 #define SLOT_SPEC 13
 #include "slots.glsl"
 
@@ -165,7 +165,7 @@ void store_row(uint row, uint dv_first) {
     }
     barrier();
     uint count = min(p.dv - dv_first, DV_CHUNK);
-    uint to = p.out_offset + (SPLIT != 0 ? (row * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : row * p.dv);
+    uint to = p.out_offset + (HAS_RANGES != 0 ? (row * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : row * p.dv);
     float factor = weight == 0.0 ? 0.0 : 1.0 / weight;
     for (uint d = gl_LocalInvocationIndex; d < count; d += gl_WorkGroupSize.x) {
         float sum = 0.0;
@@ -174,7 +174,7 @@ void store_row(uint row, uint dv_first) {
         }
         y_store(to + dv_first + d, sum * factor);
     }
-    if (SPLIT != 0 && dv_first == 0 && gl_LocalInvocationIndex == 0) {
+    if (HAS_RANGES != 0 && dv_first == 0 && gl_LocalInvocationIndex == 0) {
         y_store(to + p.dv, highest);
         y_store(to + p.dv + 1, weight);
     }

@@ -1,5 +1,5 @@
-// Attention to all keys, from the results of workgroups that had some of them each: their average by the weight of these
-// keys, once all weights are relative to the same highest score. One thread per element of out.
+// Attention to all keys, from the results of workgroups that each had some of them: their average by the weight of
+// these keys, once all weights are relative to the same highest score. One thread per element of out.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -11,24 +11,28 @@ TENSOR_OUT(1, y, 1)
 
 layout(push_constant) uniform Push { SDPACombineParams p; };
 
+// The weight of a range's keys, relative to that of the highest score.
+float weight_of(uint at, float highest) { return exp2(part[at + p.dv] - highest) * part[at + p.dv + 1]; }
+
 void main() {
     // Fewer than 65,535 times: grid_elements launches enough threads.
     for (uint i = gl_GlobalInvocationID.x; i < p.rows * p.dv; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         uint row = i / p.dv;
         uint d = i - row * p.dv;
-        uint from = row * p.splits * (p.dv + 2);
+        uint from = row * p.ranges * (p.dv + 2);
         float highest = part[from + p.dv];
-        for (uint s = 1; s < p.splits; s++) {
-            highest = max(highest, part[from + s * (p.dv + 2) + p.dv]);
+        for (uint r = 1; r < p.ranges; r++) {
+            highest = max(highest, part[from + r * (p.dv + 2) + p.dv]);
         }
         float weight = 0.0;
-        float sum = 0.0;
-        for (uint s = 0; s < p.splits; s++) {
-            uint at = from + s * (p.dv + 2);
-            float share = exp2(part[at + p.dv] - highest) * part[at + p.dv + 1];
-            weight += share;
-            sum += share * part[at + d];
+        for (uint r = 0; r < p.ranges; r++) {
+            weight += weight_of(from + r * (p.dv + 2), highest);
         }
-        y_store(p.out_offset + i, weight == 0.0 ? 0.0 : sum / weight);
+        float average = 0.0;
+        for (uint r = 0; r < p.ranges; r++) { // shares of the weight, so that no sum is larger than the largest element
+            uint at = from + r * (p.dv + 2);
+            average += weight_of(at, highest) / weight * part[at + d];
+        }
+        y_store(p.out_offset + i, weight == 0.0 ? 0.0 : average);
     }
 }

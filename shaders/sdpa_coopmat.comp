@@ -195,7 +195,7 @@ void store_tile(Row row, Sums sums, bool inside) {
     float factor = weight == 0.0 ? 0.0 : 1.0 / weight;
     uint at = wave_scores() + gl_SubgroupInvocationID % FRAGMENT * ROW_PITCH;
     uint part = gl_SubgroupInvocationID / FRAGMENT;
-    if (SPLIT != 0 && inside && part == 0) {
+    if (HAS_RANGES != 0 && inside && part == 0) {
         store_part(row, sums.highest, weight);
     }
     [[unroll]] for (uint t = 0; t < V_STEPS; t++) {

@@ -11,7 +11,8 @@
 // So the scores of 16 keys become an operand of products with values without leaving the lane.
 //
 // The weights of tiles at an edge, with a mask, or with other exponents than the common one are computed differently. A
-// row's result does not depend on that, nor on the other rows of its subgroup.
+// row's result does not depend on that, nor on the other rows of its subgroup, except that ranges of keys follow the
+// last one.
 //
 // NVIDIA's driver does not unroll a loop around branches or operations of subgroups, and keeps arrays that are used in
 // such a loop in memory, which takes four times as long. So there are no loops there, but vectors and functions.
@@ -205,11 +206,11 @@ void weigh(uint r, float unit, float scale) {
 uint is_common(int exponent) { return uint(exponent == -SPLIT_COMMON) | uint(exponent == SPLIT_ZERO); }
 
 // Row h, 0 or 1, of this lane's in tile r.
-void store_row(uint row0, uint r, uint h, float sum, float factor) {
+void store_row(uint row0, uint r, uint h, float sum_of_weights, float factor) {
     uint own = row0 + 16 * r + 2 * g() + h;
     Row row = row_of(min(own, rows - 1), key_length());
-    if (SPLIT != 0 && own < rows && t() == 0) {
-        store_part(row, top[r][h], sum);
+    if (HAS_RANGES != 0 && own < rows && t() == 0) {
+        store_part(row, top[r][h], sum_of_weights);
     }
     [[unroll]] for (uint c = 0; c < V_CHUNKS; c++) {
         [[unroll]] for (uint k = 0; k < 8; k++) {

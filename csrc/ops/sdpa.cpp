@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "ops/sdpa_matrix.hpp"
+#include "ops/sdpa.hpp"
 
 namespace kpx {
 
@@ -74,7 +74,7 @@ void fill_params(Attention &a, const SDPAOp &op) {
 
 // The number of workgroups that share the keys of a query. It depends on the
 // capacity of the cache, since the length is known only to the device.
-int64_t plan_splits(const DeviceTraits &device, const Attention &a) {
+int64_t plan_ranges(const DeviceTraits &device, const Attention &a) {
     const int64_t needed = int64_t(a.p.keys) / (1 << 20) + 1; // keeps loops short
     if (device.is_cpu) {
         return needed;
@@ -88,9 +88,8 @@ int64_t plan_tiles(const DeviceTraits &device, const Attention &a) {
     if (a.p.d == 0 || a.p.dv > kValuesChunk || a.p.keys > kMostTiledKeys || device.max_workgroup_invocations < 256) {
         return 0;
     }
-    const int64_t rows = int64_t(a.p.queries) * a.p.group;
-    const int64_t groups = (rows + kTile - 1) / kTile * (a.p.rows / a.p.queries / a.p.group);
-    const bool worth = device.is_cpu ? rows >= 16 : rows >= kTile && groups >= kTiledGroups;
+    const int64_t rows = head_rows(a), groups = a.p.rows / rows * divide_up(rows, kTile);
+    const bool worth = device.is_cpu ? rows >= kFewRows : rows >= kTile && groups >= kTiledGroups;
     return worth ? groups : 0;
 }
 
@@ -130,14 +129,14 @@ void dispatch_rows(Lowering &lowering, const Attention &a) {
     if (k_quads > kLaneQuads) {
         unsupported("heads of {} elements", a.p.d);
     }
-    const int64_t splits = plan_splits(device, a);
-    const Array to = range_results(lowering, a, splits);
+    const int64_t ranges = plan_ranges(device, a);
+    const Array to = range_results(lowering, a, ranges);
     SDPAParams p = a.p;
     p.out_offset = uint32_t(to.offset);
     const Array &mask = a.mask ? a.mask : a.q;
     const Array &length = a.length ? a.length : a.q;
     Grid grid = grid_1d(device, int64_t(p.rows) * ((a.p.dv + kValuesChunk - 1) / kValuesChunk));
-    grid.z = uint32_t(splits);
+    grid.z = uint32_t(ranges);
     lowering.dispatch(spec::sdpa{.threads = slots * lanes,
                                  .q_dtype = a.q.dtype,
                                  .k_dtype = a.k.dtype,
@@ -150,7 +149,7 @@ void dispatch_rows(Lowering &lowering, const Attention &a) {
                                  .v_quads = uint32_t(v_quads),
                                  .mask_kind = mask_kind(a),
                                  .has_length = uint32_t(bool(a.length)),
-                                 .split = uint32_t(splits > 1),
+                                 .has_ranges = uint32_t(ranges > 1),
                                  .lanes = lanes},
                       {.q = {a.q, KPX_READ},
                        .k = {a.k, KPX_READ},
@@ -159,7 +158,7 @@ void dispatch_rows(Lowering &lowering, const Attention &a) {
                        .lengths = {length, KPX_READ},
                        .y = {to, KPX_WRITE}},
                       p, grid);
-    combine_ranges(lowering, a, to);
+    combine_ranges(lowering, a, to, ranges);
 }
 
 } // namespace
@@ -168,11 +167,11 @@ Array range_results(Lowering &lowering, const Attention &a, int64_t ranges) {
     return ranges > 1 ? lowering.scratch(DT_FLOAT32, {int64_t(a.p.rows), ranges, int64_t(a.p.dv) + 2}) : a.out;
 }
 
-void combine_ranges(Lowering &lowering, const Attention &a, const Array &results) {
-    if (results.rank != 3) { // it is out
+void combine_ranges(Lowering &lowering, const Attention &a, const Array &results, int64_t ranges) {
+    if (ranges == 1) {
         return;
     }
-    const SDPACombineParams p{a.p.rows, uint32_t(results.dim(1)), a.p.dv, uint32_t(a.out.offset)};
+    const SDPACombineParams p{a.p.rows, uint32_t(ranges), a.p.dv, uint32_t(a.out.offset)};
     lowering.dispatch(spec::sdpa_combine{.threads = ELEMENT_THREADS, .y_dtype = a.out.dtype},
                       {.part = {results, KPX_READ}, .y = {a.out, KPX_WRITE}}, p,
                       grid_elements(lowering.device(), a.out.size()));
@@ -188,10 +187,10 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call) {
     const Array out = a.out;
     a.out = dense_output(lowering, out);
     fill_params(a, call.op());
-    const int64_t groups = plan_tiles(lowering.device(), a);
     if (prefers_matrices(lowering, a)) {
         dispatch_matrices(lowering, a);
-    } else if (groups > 0 && lowering.has_kernel(spec::sdpa_tiled::kKernel)) {
+    } else if (const int64_t groups = plan_tiles(lowering.device(), a);
+               groups > 0 && lowering.has_kernel(spec::sdpa_tiled::kKernel)) {
         dispatch_tiled(lowering, a, groups);
     } else {
         dispatch_rows(lowering, a);

@@ -1,4 +1,4 @@
-#include "ops/sdpa_matrix.hpp"
+#include "ops/sdpa.hpp"
 
 #include <algorithm>
 
@@ -10,9 +10,10 @@ constexpr int64_t kMatrixHead = 128; // the most elements of a head in sdpa_coop
 // Subgroups of sdpa_fragments have two tiles of rows if that leaves so many workgroups for each compute unit: then it
 // is faster.
 constexpr int64_t kGroupsOfTwoTiles = 3;
-constexpr int64_t kGroupsAtOnce = 2;   // workgroups for each compute unit, below which they share the keys of rows
-constexpr int64_t kFewRows = 16;       // of a key head, from which matrices are worth it
-constexpr int64_t kMuchToDo = 1 << 19; // rows of all heads times keys, from which they are with less than a tile
+// Workgroups for each compute unit that sharing the keys of rows aims at, without exceeding it.
+constexpr int64_t kGroupsAtOnce = 2;
+// Rows of all heads times keys, from which matrices are worth it for less than a tile of rows.
+constexpr int64_t kMuchToDo = 1 << 19;
 
 // Runs of 8 elements of a head, padded to whole matrices.
 uint32_t matrix_runs(uint32_t d) {
@@ -74,12 +75,7 @@ bool prefers_fragments(const Lowering &lowering, const Attention &a) {
            held_tiles(lowering, a) >= q_parts;
 }
 
-// Rows of q for a key head.
-int64_t head_rows(const Attention &a) {
-    return int64_t(a.p.queries) * a.p.group;
-}
-
-// Workgroups of sdpa_fragments, and with one tile of rows of sdpa_coopmat, for all keys.
+// Workgroups for one range of keys, of sdpa_fragments, or with one tile of rows of sdpa_coopmat.
 int64_t row_groups(const Attention &a, uint32_t row_tiles) {
     const int64_t rows = head_rows(a);
     return a.p.rows / rows * divide_up(rows, int64_t(row_tiles) * SDPA_WAVES * 16);
@@ -126,7 +122,7 @@ spec::sdpa_fragments in_fragments(const spec::sdpa_coopmat &s, uint32_t w_parts,
             .k_steps = s.k_steps,
             .v_steps = s.v_steps,
             .lanes = s.lanes,
-            .split = s.split,
+            .has_ranges = s.has_ranges,
             .w_parts = w_parts,
             .row_tiles = row_tiles,
             .q_held = std::min(s.q_parts * row_tiles, q_held)};
@@ -137,8 +133,9 @@ spec::sdpa_fragments in_fragments(const spec::sdpa_coopmat &s, uint32_t w_parts,
 bool prefers_matrices(const Lowering &lowering, const Attention &a) {
     const DeviceTraits &device = lowering.device();
     const uint32_t pitch = std::max(matrix_runs(a.p.d), matrix_runs(a.p.dv)) + 1;
-    return a.p.d > 0 && a.p.d <= kMatrixHead && a.p.dv <= kMatrixHead && a.p.dv > 0 && a.p.keys <= kMostTiledKeys &&
-           is_worth_matrices(device, a) && (device.subgroup_size == 32 || device.subgroup_size == 64) &&
+    return a.p.keys > 0 && a.p.d > 0 && a.p.d <= kMatrixHead && a.p.dv <= kMatrixHead && a.p.dv > 0 &&
+           a.p.keys <= kMostTiledKeys && is_worth_matrices(device, a) &&
+           (device.subgroup_size == 32 || device.subgroup_size == 64) &&
            device.subgroup_size * 4 <= device.max_workgroup_invocations &&
            64 * pitch * 16 + 10240 <= device.max_shared_bytes && lowering.has_kernel(spec::sdpa_coopmat::kKernel) &&
            lowering.has_kernel(spec::sdpa_split::kKernel);
@@ -171,7 +168,7 @@ void dispatch_matrices(Lowering &lowering, const Attention &a) {
                                   .k_steps = matrix_runs(p.d) / 2,
                                   .v_steps = matrix_runs(p.dv) / 2,
                                   .lanes = lanes,
-                                  .split = ranges > 1};
+                                  .has_ranges = ranges > 1};
     const auto dispatch = [&](const auto &s, int64_t groups) {
         Grid grid = grid_1d(lowering.device(), groups);
         grid.z = uint32_t(ranges);
@@ -197,7 +194,7 @@ void dispatch_matrices(Lowering &lowering, const Attention &a) {
     } else {
         dispatch(spec, row_groups(a, 1));
     }
-    combine_ranges(lowering, a, results);
+    combine_ranges(lowering, a, results, ranges);
 }
 
 } // namespace kpx

@@ -181,7 +181,7 @@ func TestInterrupts(t *testing.T) {
 func TestInterruptedMessage(t *testing.T) {
 	dir := copyDemo(t)
 	edit(t, dir, "tokenizer_config.json", func(f map[string]any) {
-		const slow = `{% if messages[-1].content == "slow" %}{% set r = range(4000) %}` +
+		const slow = `{% if messages[-1].content == "slow" %}{% set r = range(40000) %}` +
 			`{% for i in r %}{% if -1 in r %}{% endif %}{% endfor %}{% endif %}`
 		f["chat_template"] = slow + f["chat_template"].(string)
 	})

@@ -75,14 +75,23 @@ func sdpaBehindMany() []Case {
 	masked := over(r, attention(r, array.Float32, 1, 16, 16, 40, 1300, 128), array.BFloat16)
 	masked.Name = "masked behind many keys"
 	masked.In["mask"] = r.integers(array.Bool, 0, 1, 40, 1300)
-	special := attention(r, array.BFloat16, 1, 8, 2, 20, 1400, 80)
+	special := attention(r, array.Float32, 2, 8, 2, 20, 2100, 76)
+	special.In["v"] = r.normal(array.Float32, 1, 2, 2, 2100, 50)
 	special = changeRows(special, "v", func(row int, x []float64) {
-		if row%1400 == 700 {
-			x[row%len(x)] = []float64{math.Inf(1), math.NaN()}[row/1400]
+		if row%2100 == 700 {
+			x[row/2100] = []float64{math.Inf(1), math.Inf(-1), math.NaN(), math.Inf(1)}[row/2100]
+		}
+		if row%2100 == 1900 {
+			x[40] = math.Inf(1)
 		}
 	})
 	special.Name = "infinities and NaNs among many keys"
-	return []Case{cache, short, masked, special}
+	large := attention(r, array.Float32, 1, 8, 2, 20, 2600, 64) // sums of weighted values that are not averages overflow
+	large.Name = "large values of many keys"
+	large = changeRows(large, "v", func(_ int, x []float64) { scale(x, 1e36) })
+	none := attention(r, array.Float32, 1, 2, 2, 70, 0, 32)
+	none.Name = "many queries and no keys"
+	return []Case{cache, short, masked, special, large, none}
 }
 
 // over gives a case keys and values of another type.

@@ -36,7 +36,7 @@ layout(constant_id = 10) const uint V_PARTS = 2;
 layout(constant_id = 11) const uint K_STEPS = 8; // of 16 elements of q's and k's head
 layout(constant_id = 12) const uint V_STEPS = 8; // of v's
 layout(constant_id = 13) const uint LANES = 32;  // the size of a subgroup: 32 or 64
-layout(constant_id = 14) const uint SPLIT = 0;   // whether workgroups share the keys of a row, for sdpa_combine
+layout(constant_id = 14) const uint HAS_RANGES = 0; // whether workgroups share the keys of a row, for sdpa_combine
 
 layout(push_constant) uniform Push { SDPAParams p; };
 
@@ -56,7 +56,7 @@ struct Row {
 uint rows, batch, key_head; // rows of q for a key head; the key head, of all in the batch
 uint k_from, v_from;        // the key head's first elements
 uint first_key;             // its first row of parts
-uint keys_begin, keys_end;  // those of its keys that the workgroup takes, except those that a row does not see
+uint keys_begin, keys_end;  // the range of its keys; a row may see fewer
 
 Row row_of(uint row, uint length) {
     Row r;
@@ -69,7 +69,7 @@ Row row_of(uint row, uint length) {
     r.q_exponent = q_exponents[key_head * rows + row];
     uint number = (batch * p.heads + head) * p.queries + i;
     r.to = p.out_offset +
-           (SPLIT != 0 ? (number * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : number * p.dv);
+           (HAS_RANGES != 0 ? (number * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : number * p.dv);
     return r;
 }
 
@@ -89,11 +89,13 @@ bool find_rows(uint tile_rows, out uint row0) {
     return turn < tiles;
 }
 
-// Determines which of the keys before end the workgroup takes, in tiles of `unit`.
+// Determines the range of keys, of those before end, in tiles of `unit`: the workgroup's, or in sdpa_fragments the
+// subgroup's.
 void find_keys(uint end, uint unit) {
-    uint tiles = (end + unit - 1) / unit, per = (tiles + gl_NumWorkGroups.z - 1) / gl_NumWorkGroups.z * unit;
-    keys_begin = SPLIT != 0 ? min(gl_WorkGroupID.z * per, end) : 0;
-    keys_end = SPLIT != 0 ? min(keys_begin + per, end) : end;
+    uint tiles = (end + unit - 1) / unit, ranges = HAS_RANGES != 0 ? gl_NumWorkGroups.z : 1;
+    uint range = HAS_RANGES != 0 ? gl_WorkGroupID.z : 0;
+    keys_begin = min(tiles * range / ranges * unit, end);
+    keys_end = min(tiles * (range + 1) / ranges * unit, end);
 }
 
 // Stores what sdpa_combine needs of a part of a row besides the result.
@@ -128,7 +130,7 @@ float finish_score(Row row, uint key, float s, int exponent) {
     return s * (p.scale * LOG2_E) + bias;
 }
 
-// The contribution of values that are not finite, of the workgroup's keys, to a result of the row.
+// The contribution of values that are not finite, of the range's keys, to a result of the row.
 float plain_values(Row row, float top, uint e) {
     float sum = 0.0;
     for (uint key = keys_begin; key < min(row.end, keys_end); key++) {

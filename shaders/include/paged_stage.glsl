@@ -84,7 +84,7 @@ void put(uvec4 quads[LOADS], uint kind, uint seen, uint new_key) {
 
 Place current, next; // of the keys whose loads are under way, and of those behind them
 
-// Begins the loads of the slot's first keys.
+// Begins the loads of the slot's first keys, with VALUES_AHEAD of their values, too.
 void load_first(uint table_row, uint key_head, uint key, uint end) {
     if (key < end) {
         current = place_of(table_row, key_head, key, end);

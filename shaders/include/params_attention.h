@@ -122,10 +122,11 @@ struct AttentionStepParams {
     float k_eps;
 };
 
-// sdpa_combine: part [rows, splits, dv + 2] to out [rows, dv], both contiguous.
+// sdpa_combine: part [rows, ranges, dv + 2] to out [rows, dv], both contiguous. A part is the result over the keys of
+// its range, their highest score, and the sum of their weights, in any unit that all parts have in common.
 struct SDPACombineParams {
     uint rows;
-    uint splits;
+    uint ranges;
     uint dv;
     uint out_offset;
 };
