@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/embedded.hpp"
+
 namespace {
 
 uint32_t bytes_of(uint32_t dtype) {
@@ -198,4 +200,15 @@ void check_fused(const Device &device, const Build &build, const Expected &expec
         throw Failure{"ops left: " + std::to_string(stats_of(region).fused_ops) + ", not " +
                       std::to_string(expected.ops)};
     }
+}
+
+const kpx::EmbeddedKernel *usable_kernel(const Device &device, const char *name) {
+    std::vector<kpx_variant> variants(kpx_list_variants(device.get(), nullptr, 0));
+    kpx_list_variants(device.get(), variants.data(), variants.size());
+    for (size_t i = 0; i < variants.size(); i++) { // in the order of the embedded ones
+        if (strcmp(variants[i].kernel, name) == 0 && variants[i].state == KPX_VARIANT_USABLE) {
+            return &kpx::embedded_kernels[i];
+        }
+    }
+    return nullptr;
 }

@@ -6,6 +6,13 @@
 
 #include "test.hpp"
 
+namespace kpx {
+struct EmbeddedKernel;
+}
+
+// The kernel of that name in the form that the device runs, or nullptr if it cannot run it.
+const kpx::EmbeddedKernel *usable_kernel(const Device &device, const char *name);
+
 struct Tensor {
     Storage buffer;
     kpx_array array;

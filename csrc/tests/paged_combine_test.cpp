@@ -130,18 +130,6 @@ void check_close(const std::vector<float> &results, const std::vector<float> &ex
     }
 }
 
-// The kernel, or nullptr if the device cannot run it.
-const kpx::EmbeddedKernel *usable_kernel(const Device &device, const char *name) {
-    std::vector<kpx_variant> variants(kpx_list_variants(device.get(), nullptr, 0));
-    kpx_list_variants(device.get(), variants.data(), variants.size());
-    for (size_t i = 0; i < variants.size(); i++) { // in the order of the embedded ones
-        if (strcmp(variants[i].kernel, name) == 0 && variants[i].state == KPX_VARIANT_USABLE) {
-            return &kpx::embedded_kernels[i];
-        }
-    }
-    return nullptr;
-}
-
 } // namespace
 
 TEST(rows_of_pages_that_are_nan_are_computed) {
