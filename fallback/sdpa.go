@@ -241,7 +241,11 @@ func (b *queryBlock) addMask(scores []float32, off int) {
 		return
 	}
 	for j, m := range floats(b.mask, off, stride, len(scores), b.maskBuf) {
-		scores[j] += m
+		if math.IsInf(float64(m), -1) {
+			scores[j] = m // whatever it is, also if it is infinite or not a number
+		} else {
+			scores[j] += m
+		}
 	}
 }
 

@@ -47,13 +47,13 @@ func (s *sees) score(raw float64, head, i, j int) float64 {
 		return raw
 	}
 	m := s.mask[(head*s.queries+i)*s.keys+j]
-	if !s.isBool {
-		return raw + m
-	}
-	if m == 0 {
+	switch {
+	case s.isBool && m == 0, !s.isBool && math.IsInf(m, -1):
 		return math.Inf(-1)
+	case s.isBool:
+		return raw
 	}
-	return raw
+	return raw + m
 }
 
 func newSees(c *Case) *sees {

@@ -169,6 +169,17 @@ func sdpaHidden() []Case {
 			everywhere(c, all, nan)
 			c.In["mask"] = dense(array.Float32, []float64{-inf}, 1)
 		})
+		for _, x := range []float64{inf, nan} { // of keys that a bias hides
+			add(fmt.Sprint("keys of ", x), 300, func(c *Case) {
+				bias := make([]float64, 300)
+				*c = changeRows(*c, "k", func(row int, values []float64) {
+					if key := row % 300; key%5 == 2 {
+						values[key%64], bias[key] = x, -inf
+					}
+				})
+				c.In["mask"] = dense(array.Float32, bias, 300)
+			})
+		}
 		add("values of the first block", 300, func(c *Case) {
 			everywhere(c, func(key int) bool { return key < 140 && key%3 == 0 }, nan)
 			mask := make([]float64, 300)
