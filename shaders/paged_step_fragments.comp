@@ -1,7 +1,7 @@
 // paged_step for pages of 8-bit codes, by matrices (paged_fragments.glsl), with the same bits as paged_heads and
 // paged_sdpa_fragments. A workgroup has all query heads of a key head of a token, and a range of the keys. The first
-// keys and values are loaded while the heads are prepared. The new key and value replace whatever is loaded in their place. New
-// tokens of one sequence give NaNs.
+// keys and values are loaded while the heads are prepared. The new key and value replace whatever is loaded in their
+// place. New tokens of one sequence give NaNs.
 //
 // variants: narrow_subgroup_khr
 // requires: float16 subgroup32

@@ -165,7 +165,8 @@ void store_row(uint row, uint dv_first) {
     }
     barrier();
     uint count = min(p.dv - dv_first, DV_CHUNK);
-    uint to = p.out_offset + (HAS_RANGES != 0 ? (row * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : row * p.dv);
+    uint to = p.out_offset +
+              (HAS_RANGES != 0 ? (row * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : row * p.dv);
     float factor = weight == 0.0 ? 0.0 : 1.0 / weight;
     for (uint d = gl_LocalInvocationIndex; d < count; d += gl_WorkGroupSize.x) {
         float sum = 0.0;

@@ -11,8 +11,8 @@
 // So the scores of 16 keys become an operand of products with values without leaving the lane.
 //
 // The weights of tiles at an edge, with a mask, or with other exponents than the common one are computed differently. A
-// row's result does not depend on that, nor on the other rows of its subgroup, except that ranges of keys follow the
-// last one.
+// row's result does not depend on that, nor on the other rows of its subgroup, except that the last one determines
+// where ranges of keys begin.
 //
 // NVIDIA's driver does not unroll a loop around branches or operations of subgroups, and keeps arrays that are used in
 // such a loop in memory, which takes four times as long. So there are no loops there, but vectors and functions.

@@ -79,7 +79,7 @@ int64_t plan_ranges(const DeviceTraits &device, const Attention &a) {
     if (device.is_cpu) {
         return needed;
     }
-    const int64_t wanted = std::min<int64_t>((a.p.keys + kKeysOfRange - 1) / kKeysOfRange, kGroups / a.p.rows);
+    const int64_t wanted = std::min<int64_t>(divide_up(a.p.keys, kKeysOfRange), kGroups / a.p.rows);
     return std::max(needed, std::min(wanted, kMostRanges));
 }
 

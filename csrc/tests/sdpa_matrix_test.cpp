@@ -61,7 +61,7 @@ TEST(queries_of_float32_over_a_cache_of_16_bits) {
     const RecordedDispatch made = attention(lowering, DT_FLOAT32, DT_BFLOAT16, 2048, 4096);
     CHECK(made.kernel == kpx::spec::sdpa_fragments::kKernel);
     const std::vector<uint32_t> &spec = made.spec;
-    const size_t n = spec.size(); // k_steps, v_steps, lanes and split come before w_parts, row_tiles and q_held
+    const size_t n = spec.size(); // k_steps, v_steps, lanes and has_ranges come before w_parts, row_tiles and q_held
     CHECK(spec[n - 10] == 2 && spec[n - 9] == 1 && spec[n - 8] == 1);
     CHECK(spec[n - 3] == 2 && spec[n - 2] == 2 && spec[n - 1] == 3);
 }
@@ -71,7 +71,7 @@ TEST(workgroups_share_the_keys_of_few_rows) {
     RecordedLowering lowering;
     const RecordedDispatch made = attention(lowering, DT_BFLOAT16, DT_BFLOAT16, 32, 8192);
     CHECK(made.kernel == kpx::spec::sdpa_fragments::kKernel && made.grid.x == 16 && made.grid.z == 12);
-    CHECK(made.spec[made.spec.size() - 4] == 1); // split, before w_parts, row_tiles and q_held
+    CHECK(made.spec[made.spec.size() - 4] == 1); // has_ranges, before w_parts, row_tiles and q_held
     CHECK(lowering.dispatches.size() == 5 && lowering.dispatches[4].kernel == kpx::spec::sdpa_combine::kKernel);
     RecordedLowering few_keys, much_to_do;
     CHECK(attention(few_keys, DT_BFLOAT16, DT_BFLOAT16, 128, 300).grid.z == 2);
