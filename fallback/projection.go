@@ -23,9 +23,9 @@ type projection struct {
 	gain     *array.Array
 	residual *array.Array
 	matrices []*QuantizedRows
-	outs     []array.Array // none with arg_max
+	outs     []array.Array // none with findsLargest
 	starts   []int         // the first column of each matrix
-	best     []float32     // with arg_max: the largest product of each block, then their places
+	best     []float32     // with findsLargest: the largest product of each block, then their places
 	index    *array.Array
 	shared   *PreparedRows // if not nil, what the loop before the products prepares
 }
@@ -49,7 +49,7 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	rows := x.Size() / x.Dim(-1)
 	together := rows > 1 && x.Size() > ownElements
 	switch {
-	case op.Epilogue == opdef.ProjectionArgMax: // of one row
+	case findsLargest(op): // of one row
 		s.Loops = append(s.Loops, Loop{Kernel: "arg_max_join", First: o.Out.Index})
 		s.Scratch = 2 * argMaxBlocks(a[o.W.Index].Dim(0))
 	case together:
@@ -100,7 +100,7 @@ func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 		return
 	}
 	rows := x.Size() / x.Dim(-1)
-	if rows > 1 && op.Epilogue == opdef.ProjectionArgMax {
+	if rows > 1 && findsLargest(op) {
 		c.fail("the largest products of %d rows", rows)
 	}
 	c.asRows("x", x, rows)
@@ -116,6 +116,11 @@ func (c *checker) projection(a []array.Array, op opdef.ProjectionParams) {
 			c.asRows("out", &m[3], rows)
 		}
 	}
+}
+
+// findsLargest reports whether the result is where the largest product is.
+func findsLargest(op opdef.ProjectionParams) bool {
+	return op.Epilogue == opdef.ProjectionArgMax || op.Epilogue == opdef.ProjectionGreedy
 }
 
 // argMaxBlocks counts the blocks of n products.
@@ -166,7 +171,7 @@ func (p *projection) columns() int {
 
 func (p *projection) parts() []workers.Part {
 	switch p.op.Epilogue {
-	case opdef.ProjectionArgMax:
+	case opdef.ProjectionArgMax, opdef.ProjectionGreedy:
 		p.index = &p.outs[0]
 		products := p.loop(argMaxBlock, p.argMax)
 		return []workers.Part{products, {Units: 1, Cost: float64(len(p.best)) / 8, Run: p.joinArgMax}}
@@ -275,9 +280,15 @@ func firstLargest(x []float32) int {
 	return at
 }
 
-// joinArgMax finds the largest of all blocks, the first of several equal ones.
+// joinArgMax finds the largest of all blocks, the first of several equal ones, and stores its place,
+// or with greedy what stands for none.
 func (p *projection) joinArgMax(*workers.Context, int, int) error {
 	blocks := len(p.best) / 2
-	storage[uint32](p.index)[p.index.Offset] = math.Float32bits(p.best[blocks+firstLargest(p.best[:blocks])])
+	at := firstLargest(p.best[:blocks])
+	place := math.Float32bits(p.best[blocks+at])
+	if p.op.Epilogue == opdef.ProjectionGreedy {
+		place = greedyToken(p.best[at], place)
+	}
+	storage[uint32](p.index)[p.index.Offset] = place
 	return nil
 }

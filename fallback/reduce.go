@@ -6,7 +6,9 @@ import (
 )
 
 // indexed reports whether the result is an index along one axis.
-func indexed(k opdef.ReduceKind) bool { return k == opdef.ReduceArgMax || k == opdef.ReduceArgMin }
+func indexed(k opdef.ReduceKind) bool {
+	return k == opdef.ReduceArgMax || k == opdef.ReduceArgMin || k == opdef.ReduceGreedy
+}
 
 // needsElements reports whether the kind is undefined without elements.
 func needsElements(k opdef.ReduceKind) bool {
@@ -18,7 +20,7 @@ func needsElements(k opdef.ReduceKind) bool {
 func reducedType(k opdef.ReduceKind, dtype array.DType) (array.DType, bool) {
 	switch {
 	case indexed(k):
-		return array.Uint32, true
+		return array.Uint32, k != opdef.ReduceGreedy || dtype.IsFloat()
 	case k == opdef.ReduceAll || k == opdef.ReduceAny:
 		return array.Bool, true
 	case dtype.IsFloat():
@@ -37,13 +39,14 @@ func reducedType(k opdef.ReduceKind, dtype array.DType) (array.DType, bool) {
 
 // Reduce reduces the last axes of x to one element each: out has the shape of x's
 // leading axes. Result types are those of MLX: out has x's type, with these
-// exceptions: uint32 for ArgMax and ArgMin, which reduce one axis; bool for All
-// and Any; int32 and uint32 for the sum and product of bool and uint8; float32
+// exceptions: uint32 for ArgMax, ArgMin and Greedy, which reduce one axis; bool for
+// All and Any; int32 and uint32 for the sum and product of bool and uint8; float32
 // for the mean of types other than floats.
 //
 // Integers wrap around. A NaN makes every float result NaN and is the largest and
 // the smallest for ArgMax and ArgMin, which return the first of equal elements; it
-// is true for All and Any. Without elements, the sum is 0, the product 1, the mean
+// is true for All and Any. Greedy is ArgMax of floats, but [NoToken] for a NaN, +Inf, or
+// nothing finite. Without elements, the sum is 0, the product 1, the mean
 // NaN, All true and Any false. LogSumExp of nothing but -Inf is -Inf.
 //
 // Long sums are added up in pieces, and the pieces in pairs, so that errors stay small.
@@ -76,7 +79,7 @@ func Reduce(kind opdef.ReduceKind, x, out array.Array) error {
 	}
 	switch {
 	case indexed(kind):
-		reduceIndexed(kind == opdef.ReduceArgMin, &x, &out)
+		reduceIndexed(kind, &x, &out)
 	case x.DType.IsFloat():
 		reduceFloats(kind, &x, &out)
 	case x.DType == array.Int32:

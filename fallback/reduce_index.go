@@ -13,23 +13,39 @@ type found[K int64 | float32] struct {
 	place int
 }
 
-// reduceIndexed computes ArgMax, or ArgMin if least is set.
-func reduceIndexed(least bool, x, out *array.Array) {
+// reduceIndexed computes the kinds whose results are indexes.
+func reduceIndexed(kind opdef.ReduceKind, x, out *array.Array) {
+	least := kind == opdef.ReduceArgMin
 	switch x.DType {
 	case array.Int32:
-		findPieces(x, out, least, findInts[int32])
+		findPieces(x, out, least, findInts[int32], placeOf)
 	case array.Uint32:
-		findPieces(x, out, least, findInts[uint32])
+		findPieces(x, out, least, findInts[uint32], placeOf)
 	case array.Bool, array.Uint8:
-		findPieces(x, out, least, findInts[uint8])
+		findPieces(x, out, least, findInts[uint8], placeOf)
 	default:
-		findPieces(x, out, least, findFloats)
+		result := placeOf[float32]
+		if kind == opdef.ReduceGreedy {
+			result = func(f found[float32]) uint32 { return greedyToken(f.key, uint32(f.place)) }
+		}
+		findPieces(x, out, least, findFloats, result)
 	}
 }
 
-// findPieces searches all pieces. find returns what it found among n elements.
+func placeOf[K int64 | float32](f found[K]) uint32 { return uint32(f.place) }
+
+// greedyToken returns the place of the largest logit of a row, or NoToken where the row holds a
+// NaN, +Inf or nothing finite: there is no logit that can be the largest then.
+func greedyToken(largest float32, place uint32) uint32 {
+	if largest-largest != 0 {
+		return NoToken
+	}
+	return place
+}
+
+// findPieces searches all pieces. find returns what it found among n elements, result what becomes of it.
 func findPieces[K int64 | float32](x, out *array.Array, least bool,
-	find func(x *array.Array, least bool, off, stride, n int) found[K]) {
+	find func(x *array.Array, least bool, off, stride, n int) found[K], result func(found[K]) uint32) {
 	r := newReduction(x, out)
 	stride := x.Strides[len(x.Strides)-1]
 	one := func(base, piece int) found[K] {
@@ -44,7 +60,7 @@ func findPieces[K int64 | float32](x, out *array.Array, least bool,
 		}
 		return a
 	}
-	reducePieces(&r, 1, one, join, found[K]{}, func(off int, f found[K]) { storage[uint32](out)[off] = uint32(f.place) })
+	reducePieces(&r, 1, one, join, found[K]{}, func(off int, f found[K]) { storage[uint32](out)[off] = result(f) })
 }
 
 // beyond reports whether a is more extreme than b; a NaN is the most extreme.

@@ -180,7 +180,7 @@ func (l *layer[T]) step(s *kompute.Stream) {
 	}
 	n = l.norm(s, x, 1, l.norms)
 	x = l.add(s, x, l.product(s, ops.SiLUMul(s, l.product(s, n, 4), l.product(s, n, 5)), 6))
-	l.token = kompute.Result(s, ops.ArgMax(s, l.product(s, l.norm(s, x, 4, l.norms), 7), -1))
+	l.token = kompute.Result(s, ops.Greedy(s, l.product(s, l.norm(s, x, 4, l.norms), 7)))
 	l.out = kompute.Result(s, ops.Copy(s, x))
 	ops.SliceUpdate(s, l.x, x)
 	ops.SliceUpdate(s, l.start, ops.Add(s, l.start, l.one))

@@ -41,7 +41,7 @@ func nilCalls(s *kompute.Stream) map[string]errorer {
 		"Scatter": ops.Scatter(s, x, i, x, 0, ops.ScatterAdd), "PutAlongAxis": ops.PutAlongAxis(s, x, i, x, 0, ops.ScatterSet),
 		"SiLUMul": ops.SiLUMul(s, x, x), "Slice": ops.Slice(s, x, nil), "SliceAt": ops.Slice(s, x, []int{1}, ops.AtDevice(nil)),
 		"SliceUpdate": ops.SliceUpdate(s, x, x), "SliceUpdateAt": ops.SliceUpdate(s, x, x, ops.AtDevice(nil)),
-		"Softmax": ops.Softmax(s, x), "Where": ops.Where(s, b, x, x), "ArgMax": ops.ArgMax(s, x, 0),
+		"Softmax": ops.Softmax(s, x), "Where": ops.Where(s, b, x, x), "ArgMax": ops.ArgMax(s, x, 0), "Greedy": ops.Greedy(s, x),
 		"ArgMin": ops.ArgMin(s, x, -1, ops.Axes(0)), "ReduceAs": ops.ReduceAs[int32](s, ops.ReduceSum, b),
 		"ReduceAs unknown": ops.ReduceAs[int32](s, 99, b), "ReduceAs type": ops.ReduceAs[float32](s, ops.ReduceProd, b),
 		"CumSum": ops.CumSum(s, x, 0, ops.Reverse()), "CumProd": ops.CumProd(s, i, -1, ops.Exclusive()),

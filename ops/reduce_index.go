@@ -25,6 +25,17 @@ func ArgMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int
 	return index(s, opdef.ReduceArgMin, x, axis, options)
 }
 
+// Greedy returns the index of the largest element of each row of logits [..., V]; the result [...]
+// holds what [Sample] gives at temperature 0: the first of equal elements, and [NoToken] for a row
+// with a NaN or +Inf, or without a finite element.
+//
+// # Errors
+//
+// ErrShape if logits has rank 0, or rows have no elements while there are some.
+func Greedy[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T]) *kompute.Tensor[uint32] {
+	return index(s, opdef.ReduceGreedy, logits, -1, nil)
+}
+
 func index[T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompute.Tensor[T], axis int, options []ReduceOption) *kompute.Tensor[uint32] {
 	var r reduction
 	for _, set := range options {

@@ -1,4 +1,4 @@
-// An arg_max that is the only reader of a row's products becomes part of their
+// An arg_max, or greedy, that is the only reader of a row's products becomes part of their
 // projection, which then stores the index alone: for example the next token,
 // without the logits of the vocabulary. Runs after norm_projection.
 #include "fusion/pass.hpp"
@@ -9,8 +9,11 @@ namespace kpx {
 void pass_projection_arg_max(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
         const std::optional<ReduceCall> call = graph.node(id).as<ReduceCall>();
-        if (!call || call->op().kind != REDUCE_ARG_MAX || call->x().rank == 0 ||
-            call->x().size() != call->x().dim(-1)) {
+        if (!call || call->x().rank == 0 || call->x().size() != call->x().dim(-1)) {
+            continue;
+        }
+        const uint32_t kind = call->op().kind;
+        if (kind != REDUCE_ARG_MAX && kind != REDUCE_GREEDY) {
             continue;
         }
         const std::optional<Producer> product = product_for(graph, id, call->x());
@@ -18,7 +21,7 @@ void pass_projection_arg_max(Graph &graph) {
             continue;
         }
         Projection fused = product->projection;
-        fused.op.epilogue = PROJECTION_ARG_MAX;
+        fused.op.epilogue = kind == REDUCE_GREEDY ? PROJECTION_GREEDY : PROJECTION_ARG_MAX;
         fused.op.dtype = call->x().dtype;
         fused.matrices[0].out = call->out();
         graph.replace({product->id, id}, fused.node());

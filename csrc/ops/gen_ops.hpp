@@ -35,7 +35,7 @@ struct ProjectionOp {
     uint32_t norm;
     uint32_t epilogue;
     float eps;
-    // With arg_max: of the products.
+    // With arg_max and greedy: of the products.
     uint32_t dtype;
 };
 
@@ -648,8 +648,8 @@ void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call);
 // x, up [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
 // last. Products of the rows of x, or of RMSNorm(x) * gain if norm is 1, or of SiLU(x) * up if there is an up, with
 // matrices quantized alike; without biases, scales are uint8 and the mode is the one with such bits and groups. With
-// the epilogue silu_mul there are two matrices of one shape and one out, the first; with arg_max one row and one
-// matrix, and out is uint32 [1]: where the largest product is.
+// the epilogue silu_mul there are two matrices of one shape and one out, the first; with arg_max and greedy one row and
+// one matrix, and out is uint32 [1]: where the largest product is, as the kinds of reduce of these names say.
 class ProjectionCall : public CallOf<ProjectionOp> {
   public:
     static constexpr int32_t kOp = 18;
@@ -773,9 +773,9 @@ class RandomCall : public CallOf<RandomOp> {
 };
 void lower_random(Lowering &lowering, const RandomCall &call);
 
-// x [kept…, reduced…], out [kept…], which has x's dtype, but: uint32 for arg_max and arg_min (which reduce one axis),
-// bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32 for a mean of integers
-// or bools.
+// x [kept…, reduced…], out [kept…], which has x's dtype, but: uint32 for arg_max, arg_min and greedy (which reduce one
+// axis), bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32 for a mean of
+// integers or bools. greedy is arg_max of floats, but 0xffffffff where a row holds a NaN, +Inf or nothing finite.
 class ReduceCall : public CallOf<ReduceOp> {
   public:
     static constexpr int32_t kOp = 23;

@@ -31,7 +31,7 @@ void check_matrix(const ProjectionOp &op, const ProjectionOperands &m, uint32_t 
     if (scales.dtype != m.scales(0).dtype || bool(biases) != bool(m.biases(0)) || biases.dtype != m.biases(0).dtype) {
         unsupported("the matrices' scales or biases differ in dtype");
     }
-    if (op.epilogue == PROJECTION_ARG_MAX) {
+    if (finds_largest(op)) {
         const Array &out = m.out(0);
         if (!out || out.dtype != DT_UINT32 || out.size() != 1) {
             invalid("the result is not an index");
@@ -72,10 +72,10 @@ void check_epilogue(const ProjectionOp &op, const ProjectionOperands &m) {
     if (op.epilogue == PROJECTION_SILU_MUL && (m.count != 2 || m.w(0).dim(0) != m.w(1).dim(0))) {
         invalid("SiLU takes two matrices of one shape");
     }
-    if (op.epilogue == PROJECTION_ARG_MAX && (m.count != 1 || !is_float(op.dtype))) {
+    if (finds_largest(op) && (m.count != 1 || !is_float(op.dtype))) {
         invalid("arg_max takes one matrix with float products");
     }
-    if (op.epilogue > PROJECTION_ARG_MAX) {
+    if (op.epilogue > PROJECTION_GREEDY) {
         invalid("there is no epilogue {}", op.epilogue);
     }
 }
@@ -131,7 +131,7 @@ bool in_halves(const ProjectionOperands &m) {
 void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, ProjectionParams p,
             const ProjectionLaunch &l, uint32_t groups, const Array &out) {
     const DeviceTraits &device = lowering.device();
-    const uint32_t dtype = op.epilogue == PROJECTION_ARG_MAX ? op.dtype : out.dtype;
+    const uint32_t dtype = finds_largest(op) ? op.dtype : out.dtype;
     const OneMatrix one(m, 1);
     one.place(p.sets);
     const ProjectionOperands bound = one.for_bindings();
@@ -152,7 +152,7 @@ void launch(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands
                                        .cols = uint32_t(m.cols),
                                        .sets = m.count,
                                        .norm = norm_constant(op, m),
-                                       .epilogue = op.epilogue,
+                                       .epilogue = finds_largest(op) ? PROJECTION_ARG_MAX : op.epilogue,
                                        .rows = l.rows,
                                        .turns = l.turns,
                                        .lanes = l.lanes,
@@ -247,11 +247,11 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
         unsupported("SiLU of {} rows", m.x_rows);
     }
     if (prefers_lanes(lowering, spec::projection_lanes::kKernel) &&
-        (op.epilogue == PROJECTION_ARG_MAX || m.parts.splits > 1 || m.x_rows > 1 || !m.biases(0))) {
+        (finds_largest(op) || m.parts.splits > 1 || m.x_rows > 1 || !m.biases(0))) {
         unsupported(
             "the form for CPU drivers supports only one row, matrices with biases and epilogues that store products");
     }
-    if (m.x_rows > 1 && op.epilogue == PROJECTION_ARG_MAX) {
+    if (m.x_rows > 1 && finds_largest(op)) {
         unsupported("the largest products of {} rows", m.x_rows);
     }
     if (m.x_rows > kMostRows && !takes_byte_tiles(lowering, op, m)) {
@@ -282,14 +282,15 @@ void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const Proje
     ProjectionParams p{};
     p.x_stride = uint32_t(m.cols);
     const uint32_t groups = fill_groups(p, op, m, l.group_rows());
-    if (op.epilogue != PROJECTION_ARG_MAX) {
+    if (!finds_largest(op)) {
         launch(lowering, op, m, p, l, groups, m.out(0));
         return;
     }
     const Array pairs = lowering.scratch(DT_UINT32, {groups, 2});
     p.sets[0].out_offset = uint32_t(pairs.offset);
     launch(lowering, op, m, p, l, groups, pairs);
-    join_arg_max(lowering, pairs, m.out(0));
+    const uint32_t kind = op.epilogue == PROJECTION_GREEDY ? REDUCE_GREEDY : REDUCE_ARG_MAX;
+    join_arg_max(lowering, kind, pairs, op.dtype, m.out(0));
 }
 
 void lower_projection(Lowering &lowering, const ProjectionCall &call) {

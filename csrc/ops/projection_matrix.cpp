@@ -143,8 +143,7 @@ static bool suits_byte_tiles(const Lowering &lowering, const ProjectionOp &op, c
 bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const DeviceTraits &device = lowering.device();
     return suits_byte_tiles(lowering, op, m) && has_code_bytes(op.bits, bool(m.biases(0))) && m.parts.splits == 1 &&
-           op.epilogue != PROJECTION_ARG_MAX && takes_integers(lowering) &&
-           (device.subgroup_size == kTeamLanes || device.is_cpu) &&
+           !finds_largest(op) && takes_integers(lowering) && (device.subgroup_size == kTeamLanes || device.is_cpu) &&
            (m.x_rows <= kMostDotRows || device.as_gpu ||
             lowering.runs_variant(spec::projection_coopmat::kKernel, "khr8")) &&
            lowering.has_kernel(spec::projection_coopmat::kKernel) &&

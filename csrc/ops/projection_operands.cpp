@@ -26,7 +26,7 @@ ProjectionShape projection_shape(const Lowering &lowering, const ProjectionOp &o
             .integers = true,
             .span = span_units(lowering, op, m),
             .norm = op.norm != 0,
-            .arg_max = op.epilogue == PROJECTION_ARG_MAX,
+            .arg_max = finds_largest(op),
             .subgroup = true};
 }
 

@@ -70,6 +70,11 @@ inline bool is_pair(const ProjectionOp &op) {
     return op.epilogue == PROJECTION_SILU_MUL;
 }
 
+// Whether the result is where the largest product is.
+inline bool finds_largest(const ProjectionOp &op) {
+    return op.epilogue == PROJECTION_ARG_MAX || op.epilogue == PROJECTION_GREEDY;
+}
+
 // The kernels' constant: 0 without normalization, 2 with a gain.
 inline uint32_t norm_constant(const ProjectionOp &op, const ProjectionOperands &m) {
     return op.norm == 0 ? 0 : m.gain ? 2 : 1;

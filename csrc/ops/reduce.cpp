@@ -6,7 +6,7 @@
 namespace kpx {
 
 static bool takes_one_axis(uint32_t kind) {
-    return kind == REDUCE_ARG_MAX || kind == REDUCE_ARG_MIN;
+    return kind == REDUCE_ARG_MAX || kind == REDUCE_ARG_MIN || kind == REDUCE_GREEDY;
 }
 static bool gives_bool(uint32_t kind) {
     return kind == REDUCE_ALL || kind == REDUCE_ANY;
@@ -14,6 +14,8 @@ static bool gives_bool(uint32_t kind) {
 
 // The dtype of the result, or 0 if the kind does not accept x's.
 static uint32_t result_dtype(uint32_t kind, uint32_t dtype) {
+    if (kind == REDUCE_GREEDY && !is_float(dtype))
+        return 0;
     if (takes_one_axis(kind))
         return DT_UINT32;
     if (gives_bool(kind))
@@ -161,26 +163,26 @@ static void dispatch(Lowering &lowering, const Array &x, const Array &out, uint3
     launch(lowering, partial, x.dtype, out, kind, STAGE_FROM_PARTS, params, joint, out.dtype);
 }
 
-void join_arg_max(Lowering &lowering, const Array &pairs, const Array &out) {
+void join_arg_max(Lowering &lowering, uint32_t kind, const Array &pairs, uint32_t dtype, const Array &out) {
     ReduceParams params{};
     params.rows = 1;
     params.cols = uint32_t(pairs.dim(0));
     params.inner_rank = 1;
     params.offset = uint32_t(pairs.offset);
     const Cut joint(lowering.device(), 1, params.cols, true);
-    launch(lowering, pairs, DT_FLOAT32, out, REDUCE_ARG_MAX, STAGE_FROM_PARTS, params, joint, DT_UINT32);
+    launch(lowering, pairs, dtype, out, kind, STAGE_FROM_PARTS, params, joint, DT_UINT32);
 }
 
 void lower_reduce(Lowering &lowering, const ReduceCall &call) {
     Array x = call.x();
     const Array &out = call.out();
     const uint32_t kind = call.op().kind;
-    if (kind > REDUCE_LOG_SUM_EXP || result_dtype(kind, x.dtype) != out.dtype)
+    if (kind > REDUCE_GREEDY || result_dtype(kind, x.dtype) != out.dtype)
         invalid("kind {} of {} to {}", kind, dtype_name(x.dtype), dtype_name(out.dtype));
     if (out.rank > x.rank || !std::equal(out.shape.begin(), out.shape.begin() + out.rank, x.shape.begin()))
         invalid("out's shape is not a leading part of x's");
     if (takes_one_axis(kind) && out.rank + 1 != x.rank)
-        invalid("arg_max and arg_min reduce one axis");
+        invalid("arg_max, arg_min and greedy reduce one axis");
     check_operands({&x, &out});
     const int64_t rows = out.size();
     if (rows == 0)

@@ -5,8 +5,8 @@
 
 namespace kpx {
 
-// arg_max of one row whose parts have been reduced: pairs [parts, 2] of uint32, key and index, in the form of
-// reduce_kinds.glsl.
-void join_arg_max(Lowering &lowering, const Array &pairs, const Array &out);
+// arg_max or greedy, as kind says, of one row of a dtype whose parts have been reduced: pairs [parts, 2] of uint32, key
+// and index, in the form of reduce_kinds.glsl.
+void join_arg_max(Lowering &lowering, uint32_t kind, const Array &pairs, uint32_t dtype, const Array &out);
 
 } // namespace kpx

@@ -1,4 +1,5 @@
-// The pass "projection_arg_max": the largest of the products of a row, without the products.
+// The pass "projection_arg_max": the largest of the products of a row, or the token that greedy takes, without the
+// products.
 
 #include "layer.hpp"
 #include "types.h"
@@ -12,6 +13,8 @@ struct Case {
     bool keep = false;  // something else reads the products
     bool equal = false; // all of them are equal
     uint32_t dtype = DT_FLOAT32;
+    uint32_t kind = REDUCE_ARG_MAX;
+    uint32_t scale = 0; // with equal: the bits of two scales in bfloat16
 };
 
 // Appends the ops and returns the index; what is not kept is transient.
@@ -19,17 +22,16 @@ Tensor append(Layer &l, const Case &c, std::vector<Tensor> &kept) {
     Tensor x = l.random_row(c.k), h = l.row(c.k), logits = l.row(c.n), index = l.empty(DT_UINT32, {1, 1});
     Matrix m = l.matrix(c.n, c.k, 32, c.bits);
     if (c.equal) {
-        const std::vector<uint32_t> zeros(size_t(m.scales.size() + 1) / 2);
-        upload(l.stream, m.scales.buffer, zeros);
-        upload(l.stream, m.biases.buffer, zeros);
+        const size_t words = size_t(m.scales.size() + 1) / 2;
+        upload(l.stream, m.scales.buffer, std::vector<uint32_t>(words, c.scale));
+        upload(l.stream, m.biases.buffer, std::vector<uint32_t>(words));
     }
     if (c.norm) {
         l.norm(x, nullptr, h);
     }
     l.product(c.norm ? h : x, m, logits);
     kpx_error err{};
-    const uint32_t kind = REDUCE_ARG_MAX;
-    REQUIRE_OK(append_op(l.stream, "reduce", {logits.array, index.array}, &kind, 4, &err));
+    REQUIRE_OK(append_op(l.stream, "reduce", {logits.array, index.array}, &c.kind, 4, &err));
     if (c.keep) {
         kept.push_back(std::move(logits));
     }
@@ -42,7 +44,11 @@ void check(const Device &device, const Case &c, uint64_t ops) {
     Layer unfused(device, nullptr, dtypes); // eager work
     const Tensor wanted = append(unfused, c, kept);
     const uint32_t want = download(unfused.stream, wanted.buffer, 1)[0];
-    CHECK(want < uint64_t(c.n) && (!c.equal || want == 0));
+    if (c.kind == REDUCE_GREEDY && c.scale != 0) {
+        CHECK(want == UINT32_MAX);
+    } else {
+        CHECK(want < uint64_t(c.n) && (!c.equal || want == 0));
+    }
 
     Layer captured(device, nullptr, dtypes);
     begin_capture(captured.stream);
@@ -72,6 +78,15 @@ TEST(the_largest_product_of_a_row_is_one_op) {
 TEST(of_equal_products_the_first_is_the_largest) {
     Device device = open_as_gpu();
     check(device, {5000, 64, 4, true, false, true}, 1);
+}
+
+TEST(greedy_takes_no_token_from_products_that_are_not_finite) {
+    constexpr uint32_t kNaNs = 0x7fc07fc0;
+    Device device = open_as_gpu();
+    for (const uint32_t dtype : some_of<uint32_t>({DT_FLOAT32, DT_FLOAT16, DT_BFLOAT16})) {
+        check(device, {.n = 300, .k = 64, .equal = true, .dtype = dtype, .kind = REDUCE_GREEDY, .scale = kNaNs}, 1);
+    }
+    check(device, {.n = 300, .k = 64, .equal = true, .scale = kNaNs}, 1); // arg_max: the first NaN
 }
 
 TEST(products_that_somebody_wants_to_see_are_stored) {

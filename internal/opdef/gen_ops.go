@@ -123,12 +123,13 @@ const (
 	ReduceArgMax    ReduceKind = 7
 	ReduceArgMin    ReduceKind = 8
 	ReduceLogSumExp ReduceKind = 9
+	ReduceGreedy    ReduceKind = 10
 )
 
 // NumReduceKinds is how many numbers there are up to the last ReduceKind.
-const NumReduceKinds = 10
+const NumReduceKinds = 11
 
-var reduceKindNames = [NumReduceKinds]string{ReduceSum: "sum", ReduceMean: "mean", ReduceAMax: "amax", ReduceAMin: "amin", ReduceProd: "prod", ReduceAll: "all", ReduceAny: "any", ReduceArgMax: "arg_max", ReduceArgMin: "arg_min", ReduceLogSumExp: "log_sum_exp"}
+var reduceKindNames = [NumReduceKinds]string{ReduceSum: "sum", ReduceMean: "mean", ReduceAMax: "amax", ReduceAMin: "amin", ReduceProd: "prod", ReduceAll: "all", ReduceAny: "any", ReduceArgMax: "arg_max", ReduceArgMin: "arg_min", ReduceLogSumExp: "log_sum_exp", ReduceGreedy: "greedy"}
 
 // String returns the name in csrc/ops/ops.def.
 func (k ReduceKind) String() string { return nameOf(reduceKindNames[:], uint32(k)) }
@@ -255,12 +256,13 @@ const (
 	ProjectionResidual ProjectionEpilogue = 1
 	ProjectionSiLUMul  ProjectionEpilogue = 2
 	ProjectionArgMax   ProjectionEpilogue = 3
+	ProjectionGreedy   ProjectionEpilogue = 4
 )
 
 // NumProjectionEpilogues is how many numbers there are up to the last ProjectionEpilogue.
-const NumProjectionEpilogues = 4
+const NumProjectionEpilogues = 5
 
-var projectionEpilogueNames = [NumProjectionEpilogues]string{ProjectionStore: "store", ProjectionResidual: "residual", ProjectionSiLUMul: "silu_mul", ProjectionArgMax: "arg_max"}
+var projectionEpilogueNames = [NumProjectionEpilogues]string{ProjectionStore: "store", ProjectionResidual: "residual", ProjectionSiLUMul: "silu_mul", ProjectionArgMax: "arg_max", ProjectionGreedy: "greedy"}
 
 // String returns the name in csrc/ops/ops.def.
 func (k ProjectionEpilogue) String() string { return nameOf(projectionEpilogueNames[:], uint32(k)) }
@@ -800,7 +802,7 @@ type ProjectionParams struct {
 	Norm      uint32
 	Epilogue  ProjectionEpilogue
 	Eps       float32
-	// With arg_max: of the products.
+	// With arg_max and greedy: of the products.
 	Dtype DType
 }
 
@@ -809,8 +811,8 @@ type ProjectionParams struct {
 // x, up [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
 // last. Products of the rows of x, or of RMSNorm(x) * gain if norm is 1, or of SiLU(x) * up if there is an up, with
 // matrices quantized alike; without biases, scales are uint8 and the mode is the one with such bits and groups. With
-// the epilogue silu_mul there are two matrices of one shape and one out, the first; with arg_max one row and one
-// matrix, and out is uint32 [1]: where the largest product is.
+// the epilogue silu_mul there are two matrices of one shape and one out, the first; with arg_max and greedy one row and
+// one matrix, and out is uint32 [1]: where the largest product is, as the kinds of reduce of these names say.
 var Projection = struct {
 	Op
 	X, Gain, Up, Residual, W, Scales, Biases, Out Operand
@@ -964,9 +966,9 @@ type ReduceParams struct {
 
 // Reduce is the op reduce and its operands.
 //
-// x [kept…, reduced…], out [kept…], which has x's dtype, but: uint32 for arg_max and arg_min (which reduce one axis),
-// bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32 for a mean of integers
-// or bools.
+// x [kept…, reduced…], out [kept…], which has x's dtype, but: uint32 for arg_max, arg_min and greedy (which reduce one
+// axis), bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32 for a mean of
+// integers or bools. greedy is arg_max of floats, but 0xffffffff where a row holds a NaN, +Inf or nothing finite.
 var Reduce = struct {
 	Op
 	X, Out Operand

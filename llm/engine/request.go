@@ -27,8 +27,7 @@ const MaxTopLogprobs = 20
 // the host waits for a step with such a request. The tokens are the same either way,
 // and where the device allows it (see [kompute.WithoutBatchInvariance]) they do not
 // depend on other requests. A request whose logits hold a NaN, +Inf or nothing finite
-// ends with [sample.ErrLogits], except that a plain one at temperature 0 may take such
-// a logit for the largest.
+// ends with [sample.ErrLogits].
 type Request struct {
 	Prompt    []int // token ids
 	MaxTokens int   // most tokens to generate; 0 is generate.DefaultMaxTokens

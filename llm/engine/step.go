@@ -112,7 +112,7 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	}
 	var ids *kompute.Tensor[uint32]
 	if c.mode == greedy {
-		ids = ops.ArgMax(s, logits, -1)
+		ids = ops.Greedy(s, logits)
 	} else {
 		ids = ops.Sample(s, logits, inputs.Slice(0, n, len(c.hostInputs)).Reshape(k, ops.SampleParamsSize), ops.At(0))
 	}

@@ -144,7 +144,7 @@ func (g *generation) feedEagerly(ids []int, last bool) (next *kompute.Tensor[uin
 // Without parameters it is the likeliest token.
 func choose(st *kompute.Stream, logits *kompute.Tensor[float32], params *kompute.Tensor[uint32], step ops.Position) *kompute.Tensor[uint32] {
 	if params == nil {
-		return ops.ArgMax(st, logits, -1)
+		return ops.Greedy(st, logits)
 	}
 	return ops.Sample(st, logits, params, step)
 }

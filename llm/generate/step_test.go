@@ -271,7 +271,7 @@ func (m *spoilt) Forward(s *kompute.Stream, p model.Pass) *kompute.Tensor[float3
 	return ops.Mul(s, logits, kompute.Constant(s, []float32{float32(math.NaN())}))
 }
 
-// Invalid logits end a sampled generation with the typed error, replayed or
+// Invalid logits end a generation with the typed error, greedy or sampled, replayed or
 // not, and the session remains usable.
 func TestBadLogits(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
@@ -282,7 +282,7 @@ func TestBadLogits(t *testing.T) {
 		spoilt := &spoilt{Model: m}
 		s, err := NewSession(spoilt, f.Tokenizer, 200)
 		require.NoError(t, err)
-		for _, o := range []Options{{Sampling: hot(1)}, {Sampling: hot(1), Eager: true, MaxTokens: 200}} {
+		for _, o := range []Options{{}, {Eager: true}, {Sampling: hot(1)}, {Sampling: hot(1), Eager: true, MaxTokens: 200}} {
 			_, err = s.Generate(t.Context(), cases[1].PromptIDs, o)
 			require.ErrorIs(t, err, sample.ErrLogits)
 			require.Len(t, s.seen, s.state.Len())

@@ -14,7 +14,7 @@ var (
 	sumKinds     = []string{"sum", "prod", "mean"}
 	extremeKinds = []string{"amax", "amin"}
 	truthKinds   = []string{"all", "any"}
-	indexKinds   = []string{"arg_max", "arg_min"}
+	indexKinds   = []string{"arg_max", "arg_min", "greedy"}
 	reduceKinds  = concat(sumKinds, extremeKinds, truthKinds, indexKinds, []string{"log_sum_exp"})
 )
 
@@ -70,9 +70,15 @@ func runMean[T kompute.Float](c *call) *kompute.View { return reduceBy(c, ops.Me
 
 func runLogSumExp[T kompute.Float](c *call) *kompute.View { return reduceBy(c, ops.LogSumExp[T]) }
 
+func runGreedy[T kompute.Float](c *call) *kompute.View {
+	return ops.Greedy(c.s, tensor[T](c, "x")).View()
+}
+
 func runReduce(c *call) *kompute.View {
 	dtype := c.dtype("x")
 	switch c.Params.Kind {
+	case "greedy":
+		return byFloat(dtype, runGreedy[float32], runGreedy[array.F16], runGreedy[array.BF16])(c)
 	case "sum", "prod":
 		return byElement(dtype, runSum[float32], runSum[array.F16], runSum[array.BF16], runSum[int32], runSum[uint32],
 			runReduceAs[int32, bool], runReduceAs[uint32, uint8])(c)
@@ -186,7 +192,7 @@ func reduceBound(c *Case) bound {
 func first(a, _ []int) []int { return a }
 
 func reduceTypes(kind string) []array.DType {
-	if kind == "log_sum_exp" {
+	if kind == "log_sum_exp" || kind == "greedy" {
 		return floatTypes
 	}
 	return elementTypes
@@ -215,9 +221,11 @@ func randomReduce(t *rapid.T) Case {
 		shape = drawRows(t)
 	}
 	x := reduceOperand(drawSource(t), kind, dtype, shape...)
-	c := Case{In: map[string]array.Array{"x": drawLayout(t, "x", x)}, Params: Params{Kind: kind, Keep: rapid.Bool().Draw(t, "keep")}}
+	c := Case{In: map[string]array.Array{"x": drawLayout(t, "x", x)}, Params: Params{Kind: kind, Keep: kind != "greedy" && rapid.Bool().Draw(t, "keep")}}
 	needs := has(concat(indexKinds, extremeKinds), kind) || kind == "log_sum_exp"
-	if has(indexKinds, kind) {
+	if kind == "greedy" {
+		c.Params.Axes = []int{-1}
+	} else if has(indexKinds, kind) {
 		c.Params.Axes = []int{rapid.IntRange(0, len(shape)-1).Draw(t, "axis")}
 	} else if !rapid.Bool().Draw(t, "all") {
 		c.Params.Axes = rapid.Permutation(upTo(len(shape))).Draw(t, "axes")[:rapid.IntRange(0, len(shape)).Draw(t, "count")]
@@ -271,6 +279,8 @@ func reduceRejects() []reject {
 		{"index along no axis", kompute.ErrShape, func(e *env) error { return ops.ArgMin(e.s, e.f32(2, 3), 2).Err() }},
 		{"index along no negative axis", kompute.ErrShape, func(e *env) error { return ops.ArgMax(e.s, e.f32(2, 3), -3).Err() }},
 		{"index in nothing", kompute.ErrShape, func(e *env) error { return ops.ArgMax(e.s, e.f32(2, 0), -1).Err() }},
+		{"token of rank 0", kompute.ErrShape, func(e *env) error { return ops.Greedy(e.s, e.f32()).Err() }},
+		{"token of nothing", kompute.ErrShape, func(e *env) error { return ops.Greedy(e.s, e.f32(2, 0)).Err() }},
 		{"index along axes", kompute.ErrInvalid, func(e *env) error { return ops.ArgMin(e.s, e.f32(2, 3), 0, ops.Axes(0, 1)).Err() }},
 		{"sum in another type", kompute.ErrDType, func(e *env) error { return ops.ReduceAs[float32](e.s, ops.ReduceSum, e.i32(2, 3)).Err() }},
 		{"mean in another type", kompute.ErrDType, func(e *env) error { return ops.ReduceAs[int32](e.s, ops.ReduceMean, e.i32(2, 3)).Err() }},

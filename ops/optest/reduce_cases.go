@@ -9,8 +9,12 @@ import (
 func reduceCases() []Case {
 	var cases []Case
 	add := func(label, kind string, axes []int, x array.Array) {
+		keep := len(cases)%2 == 1
+		if kind == "greedy" { // it has no options
+			axes, keep = []int{-1}, false
+		}
 		cases = append(cases, Case{Name: kind + "/" + x.DType.String() + "/" + label, In: map[string]array.Array{"x": x},
-			Params: Params{Kind: kind, Axes: axes, Keep: len(cases)%2 == 1}})
+			Params: Params{Kind: kind, Axes: axes, Keep: keep}})
 	}
 	for _, kind := range reduceKinds {
 		for i, dtype := range reduceTypes(kind) {

@@ -1,6 +1,10 @@
 package optest
 
-import "math"
+import (
+	"math"
+
+	"github.com/kompute-go/kompute-go/ops"
+)
 
 // reduceFormulas are the kinds in float64, on rows that may be empty.
 var reduceFormulas = map[string]func(row []float64) float64{
@@ -17,6 +21,7 @@ var reduceFormulas = map[string]func(row []float64) float64{
 	"amin":        func(row []float64) float64 { return row[extreme(row, -1)] },
 	"arg_max":     func(row []float64) float64 { return float64(extreme(row, 1)) },
 	"arg_min":     func(row []float64) float64 { return float64(extreme(row, -1)) },
+	"greedy":      greedy,
 	"all":         func(row []float64) float64 { return truth(trues(row) == len(row)) },
 	"any":         func(row []float64) float64 { return truth(trues(row) > 0) },
 	"log_sum_exp": logSumExp,
@@ -48,6 +53,15 @@ func extreme(row []float64, sign float64) int {
 		}
 	}
 	return best
+}
+
+// greedy returns where the largest element is, or NoToken if that is no finite number.
+func greedy(row []float64) float64 {
+	at := extreme(row, 1)
+	if math.IsNaN(row[at]) || math.IsInf(row[at], 0) {
+		return ops.NoToken
+	}
+	return float64(at)
 }
 
 func logSumExp(row []float64) float64 {

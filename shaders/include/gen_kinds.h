@@ -80,6 +80,7 @@
 #define REDUCE_ARG_MAX 7
 #define REDUCE_ARG_MIN 8
 #define REDUCE_LOG_SUM_EXP 9
+#define REDUCE_GREEDY 10
 
 // The kinds of the scan op.
 #define SCAN_SUM 0
@@ -121,5 +122,6 @@
 #define PROJECTION_RESIDUAL 1
 #define PROJECTION_SILU_MUL 2
 #define PROJECTION_ARG_MAX 3
+#define PROJECTION_GREEDY 4
 
 #endif

@@ -4,7 +4,7 @@
 //   sum, mean         a float32 and what rounding took from it, or a wrapping integer
 //   prod              a float32 or a wrapping integer
 //   amax, amin        a key that orders like the elements, a NaN largest
-//   arg_max, arg_min  such a key, and the index
+//   arg_max, arg_min, greedy  such a key, and the index
 //   all, any          0 or 1
 //   log_sum_exp       the largest element m, and the sum of exp(x - m)
 //
@@ -16,7 +16,7 @@
 #include "math.glsl"
 
 const bool LEAST = KIND == REDUCE_AMIN || KIND == REDUCE_ARG_MIN;
-const bool INDEXED = KIND == REDUCE_ARG_MAX || KIND == REDUCE_ARG_MIN;
+const bool INDEXED = KIND == REDUCE_ARG_MAX || KIND == REDUCE_ARG_MIN || KIND == REDUCE_GREEDY;
 const bool EXTREME = INDEXED || KIND == REDUCE_AMAX || KIND == REDUCE_AMIN;
 const bool IN_FLOAT = KIND == REDUCE_MEAN || KIND == REDUCE_LOG_SUM_EXP || x_DT <= DT_BFLOAT16;
 
@@ -194,8 +194,16 @@ float log_sum_exp(float top, float sum) {
     return is_inf(top) ? top : top + m_log(sum);
 }
 
+// Whether an extreme_key is that of a finite float.
+bool is_finite_key(uint key) {
+    return key > order_key(float_to_bits(-make_inf(), x_DT), x_DT) && key < order_key(float_to_bits(make_inf(), x_DT), x_DT);
+}
+
 // The bits of the result.
 uint reduction_result(uvec2 v, float count) {
+    if (KIND == REDUCE_GREEDY && !is_finite_key(v.x)) {
+        return 0xffffffffu;
+    }
     if (INDEXED) {
         return v.y;
     }
