@@ -48,6 +48,12 @@ func (c *checker) array(name string, a *array.Array) {
 			return
 		}
 	}
+	for i, s := range a.Strides {
+		if s < 0 && a.Shape[i] > 1 {
+			c.fail("%s of shape %v has a negative stride: %v", name, a.Shape, a.Strides)
+			return
+		}
+	}
 	if lo, hi := a.Extent(); hi > lo && (lo < 0 || hi > len(a.Data)/size) {
 		c.fail("%s reaches elements %d to %d of %d", name, lo, hi, len(a.Data)/size)
 	}

@@ -14,7 +14,7 @@ func TestReduce(t *testing.T) {
 	check(t, func(g *gen) {
 		kind := opdef.ReduceKind(g.int("kind", 0, int(opdef.NumReduceKinds)-1))
 		types := allTypes
-		if kind == opdef.ReduceLogSumExp {
+		if kind == opdef.ReduceLogSumExp || kind == opdef.ReduceGreedy {
 			types = floatTypes
 		}
 		dtype, shape := g.dtype("type", types), g.shape(1, 8)
@@ -111,6 +111,7 @@ func TestReduceErrors(t *testing.T) {
 	require.ErrorIs(t, Reduce(opdef.NumReduceKinds, f32, one), ErrInvalid)
 	require.ErrorIs(t, Reduce(opdef.ReduceSum, f32, place), ErrInvalid)
 	require.ErrorIs(t, Reduce(opdef.ReduceLogSumExp, i32, one), ErrInvalid)
+	require.ErrorIs(t, Reduce(opdef.ReduceGreedy, i32, place), ErrInvalid)
 	require.ErrorIs(t, Reduce(opdef.ReduceSum, one, f32), ErrInvalid)
 	require.ErrorIs(t, Reduce(opdef.ReduceSum, must(t, []float32{1, 2}, 2, 1), must(t, []float32{1}, 1)), ErrInvalid)
 	require.ErrorIs(t, Reduce(opdef.ReduceArgMax, place, place), ErrInvalid)

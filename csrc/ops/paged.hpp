@@ -1,6 +1,8 @@
 // What the lowerings of attention over pages, and of the ops that prepare it, share.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/gen_ops.hpp"
 
 namespace kpx {
@@ -23,6 +25,7 @@ uint32_t paged_heads_flags(const PagedHeadsCall &s);
 struct PagedRanges {
     uint32_t keys; // for which a row has a range
     uint32_t splits;
+    int64_t rows;          // whose parts are in memory at the same time
     Array parts, arrivals; // if there are several ranges
     kpx_access part_access() const { return splits > 1 ? KPX_WRITE : KPX_READ; }
     kpx_access arrival_access() const { return splits > 1 ? KPX_READ_WRITE : KPX_READ; }
@@ -43,20 +46,36 @@ void check_paged(const PagedSDPACall &call);
 // The most tokens that a sequence of the table has.
 int64_t paged_capacity(const PagedSDPACall &call);
 // The ranges for workgroups of that many query heads, each of a chunk of the values. quick: whether such a workgroup
-// combines ranges quickly enough for more of them, if a row has the device for itself. The capacity must be at least 1.
-PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick);
-PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call);
+// combines ranges quickly enough for more of them, if a row has the device for itself. turns: whether rows take turns
+// where the parts of all would take too much memory. The capacity must be at least 1.
+PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick, bool turns);
+PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool turns);
+
+// Calls dispatch(p, writes) for so many rows after others, until all have been dispatched; writes is how each writes
+// the results.
+template <typename Dispatch> void take_turns(const PagedSDPAParams &all, int64_t rows, Dispatch dispatch) {
+    const kpx_access writes = all.rows > rows ? KPX_READ_WRITE : KPX_WRITE;
+    for (int64_t first = 0; first < all.rows; first += rows) {
+        PagedSDPAParams p = all;
+        p.rows = uint32_t(std::min<int64_t>(all.rows - first, rows));
+        p.q_offset += uint32_t(first * p.q_strides[0]);
+        p.sequence_offset += uint32_t(first * p.sequence_stride);
+        p.length_offset += uint32_t(first * p.length_stride);
+        p.out_offset += uint32_t(first * p.key_heads * p.group * p.dv);
+        dispatch(p, writes);
+    }
+}
 
 // The operands of paged_sdpa and paged_sdpa_fragments.
 template <typename Bindings>
-Bindings paged_row_bindings(const PagedSDPACall &call, const Array &out, const PagedRanges &ranges) {
+Bindings paged_row_bindings(const PagedSDPACall &call, const Array &out, kpx_access writes, const PagedRanges &ranges) {
     return {.q = {call.q(), KPX_READ},
             .k = {call.keys(), KPX_READ},
             .v = {call.values(), KPX_READ},
             .table = {call.table(), KPX_READ},
             .sequences = {call.sequences(), KPX_READ},
             .lengths = {call.lengths(), KPX_READ},
-            .y = {out, KPX_WRITE},
+            .y = {out, writes},
             .parts = {ranges.parts, ranges.part_access()},
             .arrivals = {ranges.arrivals, ranges.arrival_access()}};
 }

@@ -8,23 +8,25 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kValuesChunk = 256;     // DV_CHUNK of paged_attention.glsl
-constexpr uint32_t kMostHeads = 8;        // query heads of a workgroup
-constexpr uint32_t kHeadQuads = 16;       // the most quads of q that a lane holds for all its heads together
-constexpr int64_t kLaneQuads = 32;        // the most quads of one head that a lane holds
-constexpr uint32_t kMostBatch = 8;        // keys that a slot loads at once,
-constexpr uint32_t kCpuBatch = 2;         // of CPU drivers, which have no loads in flight and compile slowly,
-constexpr uint32_t kMostScores = 32;      // and their scores, of all heads
-constexpr uint32_t kSlots = 8;            // of a workgroup,
-constexpr uint32_t kFewSlots = 4;         // with less shared memory than usual,
-constexpr uint32_t kManySlots = 16;       // with 8-bit or float16 keys,
-constexpr int64_t kFewGroups = 8;         // where a range of a row's keys has at most that many workgroups,
-constexpr uint32_t kManyBytes = 48 << 10; // with that much shared memory
-constexpr uint32_t kFewHeads = 2;         // of a workgroup, for more workgroups
-constexpr int64_t kKeysPerSplit = 256;    // for which a row has a range: more ranges would not pay for combining
-constexpr int64_t kKeysAlone = 64;        // the same for a row that has the device for itself,
-constexpr uint32_t kQuickHeads = 2;       // in workgroups of up to that many heads
-constexpr int64_t kMostSplits = 16;       // MOST_SPLITS of paged_ranges.glsl
+constexpr int64_t kValuesChunk = 256;       // DV_CHUNK of paged_attention.glsl
+constexpr uint32_t kMostHeads = 8;          // query heads of a workgroup
+constexpr uint32_t kHeadQuads = 16;         // the most quads of q that a lane holds for all its heads together
+constexpr int64_t kLaneQuads = 32;          // the most quads of one head that a lane holds
+constexpr uint32_t kMostBatch = 8;          // keys that a slot loads at once,
+constexpr uint32_t kCpuBatch = 2;           // of CPU drivers, which have no loads in flight and compile slowly,
+constexpr uint32_t kMostScores = 32;        // and their scores, of all heads
+constexpr uint32_t kSlots = 8;              // of a workgroup,
+constexpr uint32_t kFewSlots = 4;           // with less shared memory than usual,
+constexpr uint32_t kManySlots = 16;         // with 8-bit or float16 keys,
+constexpr int64_t kFewGroups = 8;           // where a range of a row's keys has at most that many workgroups,
+constexpr uint32_t kManyBytes = 48 << 10;   // with that much shared memory
+constexpr uint32_t kFewHeads = 2;           // of a workgroup, for more workgroups
+constexpr int64_t kKeysPerSplit = 256;      // for which a row has a range: more ranges would not pay for combining
+constexpr int64_t kKeysAlone = 64;          // the same for a row that has the device for itself,
+constexpr uint32_t kQuickHeads = 2;         // in workgroups of up to that many heads
+constexpr int64_t kMostSplits = 16;         // MOST_SPLITS of paged_ranges.glsl
+constexpr int64_t kPartBytes = 256 << 20;   // of the parts in memory at the same time,
+constexpr int64_t kCpuPartBytes = 16 << 10; // and with CPU drivers, so that tests have several turns of rows
 
 // The number of query heads of a group that share a workgroup: a divisor of the group.
 uint32_t heads_together(int64_t group, int64_t quads) {
@@ -111,12 +113,15 @@ int64_t paged_capacity(const PagedSDPACall &call) {
     return std::min<int64_t>(call.table().dim(1) * call.keys().dim(2), INT32_MAX);
 }
 
-PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick) {
-    const int64_t outputs = call.q().dim(0) * call.q().dim(1), dv = call.out().dim(2);
-    const int64_t keys = keys_per_split(call, quick);
+PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick, bool turns) {
+    const int64_t rows = call.q().dim(0), dv = call.out().dim(2), keys = keys_per_split(call, quick);
     PagedRanges ranges{};
     ranges.splits = uint32_t(most_splits(lowering.device(), paged_capacity(call), keys));
     const bool split = ranges.splits > 1;
+    const int64_t row_bytes = call.q().dim(1) * ranges.splits * (dv + 2) * int64_t(sizeof(float));
+    const int64_t most = (lowering.device().is_cpu ? kCpuPartBytes : kPartBytes) / row_bytes;
+    ranges.rows = split && turns ? std::min(std::max<int64_t>(1, most), rows) : rows;
+    const int64_t outputs = ranges.rows * call.q().dim(1);
     ranges.keys = split ? uint32_t(keys) : INT32_MAX;
     ranges.parts =
         split ? lowering.scratch(DT_FLOAT32, {outputs, ranges.splits, dv + 2}) : call.keys(); // otherwise not used
@@ -124,7 +129,7 @@ PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uin
     return ranges;
 }
 
-PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
+PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool turns) {
     const DeviceTraits &device = lowering.device();
     const int64_t d = call.q().dim(2), dv = call.out().dim(2), page = call.keys().dim(2);
     PagedPlan plan{};
@@ -142,7 +147,7 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call) {
     }
     plan.slots = slots_of(lowering, call, plan);
     plan.aligned = page % plan.batch == 0;
-    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, plan.heads <= kQuickHeads);
+    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, plan.heads <= kQuickHeads, turns);
     return plan;
 }
 
@@ -185,28 +190,30 @@ uint32_t vector_of(const Array &x, int64_t chunk, uint32_t lane_quads, const Pag
 }
 
 // By paged_sdpa.
-void dispatch_paged_rows(Lowering &lowering, const PagedSDPACall &call, const Array &out, const PagedSDPAParams &p) {
+void dispatch_paged_rows(Lowering &lowering, const PagedSDPACall &call, const Array &out, const PagedSDPAParams &all) {
     const Array &k = call.keys();
-    const PagedPlan plan = plan_paged(lowering, call);
-    Grid grid = grid_1d(lowering.device(),
-                        int64_t(p.rows) * p.key_heads * p.group / plan.heads * divide_up(p.dv, kValuesChunk));
-    grid.z = plan.splits;
-    lowering.dispatch(spec::paged_sdpa{.threads = plan.slots * plan.lanes,
-                                       .q_dtype = call.q().dtype,
-                                       .k_dtype = k.dtype,
-                                       .v_dtype = k.dtype,
-                                       .y_dtype = out.dtype,
-                                       .k_vector = vector_of(k, p.d, plan.k_quads, plan),
-                                       .v_vector = vector_of(call.values(), std::min<int64_t>(p.dv, kValuesChunk),
-                                                             plan.v_quads, plan),
-                                       .k_quads = plan.k_quads,
-                                       .v_quads = plan.v_quads,
-                                       .heads = plan.heads,
-                                       .batch = plan.batch,
-                                       .aligned = plan.aligned,
-                                       .keys = plan.keys,
-                                       .lanes = plan.lanes},
-                      paged_row_bindings<spec::paged_sdpa::Bindings>(call, out, plan), p, grid);
+    const PagedPlan plan = plan_paged(lowering, call, true);
+    take_turns(all, plan.rows, [&](const PagedSDPAParams &p, kpx_access writes) {
+        Grid grid = grid_1d(lowering.device(),
+                            int64_t(p.rows) * p.key_heads * p.group / plan.heads * divide_up(p.dv, kValuesChunk));
+        grid.z = plan.splits;
+        lowering.dispatch(spec::paged_sdpa{.threads = plan.slots * plan.lanes,
+                                           .q_dtype = call.q().dtype,
+                                           .k_dtype = k.dtype,
+                                           .v_dtype = k.dtype,
+                                           .y_dtype = out.dtype,
+                                           .k_vector = vector_of(k, p.d, plan.k_quads, plan),
+                                           .v_vector = vector_of(call.values(), std::min<int64_t>(p.dv, kValuesChunk),
+                                                                 plan.v_quads, plan),
+                                           .k_quads = plan.k_quads,
+                                           .v_quads = plan.v_quads,
+                                           .heads = plan.heads,
+                                           .batch = plan.batch,
+                                           .aligned = plan.aligned,
+                                           .keys = plan.keys,
+                                           .lanes = plan.lanes},
+                          paged_row_bindings<spec::paged_sdpa::Bindings>(call, out, writes, plan), p, grid);
+    });
 }
 
 } // namespace
@@ -224,11 +231,11 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call) {
         return;
     }
     const Array dense = dense_output(lowering, out);
+    p.out_offset = uint32_t(dense.offset);
     if (takes_paged_tiles(lowering, p)) {
         dispatch_paged_tiles(lowering, call, dense, p);
         return store_output(lowering, dense, out);
     }
-    p.out_offset = uint32_t(dense.offset);
     if (takes_paged_fragments(lowering, call) && quads_in_rows(call.q())) {
         dispatch_paged_fragments(lowering, call, dense, p);
         return store_output(lowering, dense, out);

@@ -121,16 +121,10 @@ void dispatch_paged_tiles(Lowering &lowering, const PagedSDPACall &call, const A
     const int64_t heads = all.key_heads * all.group, turn = std::min<int64_t>(all.rows, kTurnRows);
     const Array parts = lowering.scratch(
         DT_FLOAT32, {turn * heads * ranges_of(all.capacity), divide_up(all.dv, 16) * 16 + PAGED_PART_STATS});
-    for (uint32_t first = 0; first < all.rows; first += kTurnRows) {
-        PagedSDPAParams p = all;
-        p.rows = std::min<uint32_t>(all.rows - first, kTurnRows);
-        p.q_offset += first * p.q_strides[0];
-        p.sequence_offset += first * p.sequence_stride;
-        p.length_offset += first * p.length_stride;
-        p.out_offset = uint32_t(out.offset + first * heads * p.dv);
+    take_turns(all, kTurnRows, [&](const PagedSDPAParams &p, kpx_access writes) {
         dispatch_parts(lowering, call, parts, p);
-        dispatch_combine(lowering, call, parts, out, all.rows > kTurnRows ? KPX_READ_WRITE : KPX_WRITE, p);
-    }
+        dispatch_combine(lowering, call, parts, out, writes, p);
+    });
 }
 
 bool takes_paged_fragments(const Lowering &lowering, const PagedSDPACall &call) {
@@ -143,30 +137,32 @@ bool takes_paged_fragments(const Lowering &lowering, const PagedSDPACall &call) 
            call.out().dim(2) == d && are_fragment_pages(call.keys(), d) && are_fragment_pages(call.values(), d);
 }
 
-PagedFragments plan_paged_fragments(Lowering &lowering, const PagedSDPACall &call) {
+PagedFragments plan_paged_fragments(Lowering &lowering, const PagedSDPACall &call, bool turns) {
     PagedFragments plan{};
     plan.threads = 32 * kFragmentSlots;
     plan.heads = kFragmentHeads;
     while (call.q().dim(1) / call.keys().dim(1) % plan.heads != 0)
         plan.heads /= 2;
-    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, true);
+    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, true, turns);
     return plan;
 }
 
 void dispatch_paged_fragments(Lowering &lowering, const PagedSDPACall &call, const Array &out,
-                              const PagedSDPAParams &p) {
-    const PagedFragments plan = plan_paged_fragments(lowering, call);
-    Grid grid = grid_1d(lowering.device(), int64_t(p.rows) * p.key_heads * p.group / plan.heads);
-    grid.z = plan.splits;
-    lowering.dispatch(spec::paged_sdpa_fragments{.threads = plan.threads,
-                                                 .q_dtype = call.q().dtype,
-                                                 .y_dtype = out.dtype,
-                                                 .groups = p.d / CACHE_GROUP,
-                                                 .heads = plan.heads,
-                                                 .page = p.page,
-                                                 .keys = plan.keys,
-                                                 .lanes = 32},
-                      paged_row_bindings<spec::paged_sdpa_fragments::Bindings>(call, out, plan), p, grid);
+                              const PagedSDPAParams &all) {
+    const PagedFragments plan = plan_paged_fragments(lowering, call, true);
+    take_turns(all, plan.rows, [&](const PagedSDPAParams &p, kpx_access writes) {
+        Grid grid = grid_1d(lowering.device(), int64_t(p.rows) * p.key_heads * p.group / plan.heads);
+        grid.z = plan.splits;
+        lowering.dispatch(spec::paged_sdpa_fragments{.threads = plan.threads,
+                                                     .q_dtype = call.q().dtype,
+                                                     .y_dtype = out.dtype,
+                                                     .groups = p.d / CACHE_GROUP,
+                                                     .heads = plan.heads,
+                                                     .page = p.page,
+                                                     .keys = plan.keys,
+                                                     .lanes = 32},
+                          paged_row_bindings<spec::paged_sdpa_fragments::Bindings>(call, out, writes, plan), p, grid);
+    });
 }
 
 } // namespace kpx

@@ -20,11 +20,11 @@ struct PagedFragments : PagedRanges {
     uint32_t heads;   // query heads of it
 };
 
-// The capacity must be at least 1.
-PagedFragments plan_paged_fragments(Lowering &lowering, const PagedSDPACall &call);
+// As plan_paged.
+PagedFragments plan_paged_fragments(Lowering &lowering, const PagedSDPACall &call, bool turns);
 
 // By paged_sdpa_fragments, in place of paged_sdpa.
 void dispatch_paged_fragments(Lowering &lowering, const PagedSDPACall &call, const Array &out,
-                              const PagedSDPAParams &p);
+                              const PagedSDPAParams &all);
 
 } // namespace kpx

@@ -88,14 +88,17 @@ uint32_t share_of_key(const PagedStepCall &s, uint32_t heads) {
 }
 
 void check_launch(const DeviceTraits &device, const PagedStepCall &s, uint32_t threads, uint32_t heads,
-                  uint32_t splits) {
+                  const PagedRanges &ranges) {
     const int64_t rows = s.q().dim(0), d = s.q().dim(2), groups = s.q().dim(1) / heads;
     if (threads < std::max<int64_t>({32, d / 2, rows})) {
         unsupported("{} rows of heads of {} elements in workgroups of {}", rows, d, threads);
     }
     // Where compute units have several workgroups, preparing the heads in a dispatch of their own is faster.
-    if (rows > 1 && rows * groups * splits > device.compute_units && !device.is_cpu) {
-        unsupported("{} rows of {} workgroups", rows, groups * splits);
+    if (rows > 1 && rows * groups * ranges.splits > device.compute_units && !device.is_cpu) {
+        unsupported("{} rows of {} workgroups", rows, groups * ranges.splits);
+    }
+    if (ranges.rows < rows) {
+        unsupported("{} rows whose ranges take too much memory", rows);
     }
 }
 
@@ -123,10 +126,10 @@ template <typename Bindings> Bindings step_bindings(const PagedStepCall &s, cons
 
 void dispatch_step(Lowering &lowering, const PagedStepCall &s, const PagedSDPACall &sdpa, uint32_t flags,
                    const PagedStepParams &p) {
-    const PagedPlan plan = plan_paged(lowering, sdpa);
+    const PagedPlan plan = plan_paged(lowering, sdpa, false);
     const uint32_t rows = uint32_t(s.q().dim(0)), threads = plan.slots * plan.lanes;
     const uint32_t share = share_of_key(s, plan.heads);
-    check_launch(lowering.device(), s, threads, plan.heads, plan.splits);
+    check_launch(lowering.device(), s, threads, plan.heads, plan);
     if (share > 1 && s.keys().dim(2) % 2 != 0) {
         unsupported("pages of {} tokens for {} workgroups of a key head", s.keys().dim(2), share);
     }
@@ -151,9 +154,9 @@ void dispatch_step(Lowering &lowering, const PagedStepCall &s, const PagedSDPACa
 
 void dispatch_step_fragments(Lowering &lowering, const PagedStepCall &s, const PagedSDPACall &sdpa, uint32_t flags,
                              const PagedStepParams &p) {
-    const PagedFragments plan = plan_paged_fragments(lowering, sdpa);
+    const PagedFragments plan = plan_paged_fragments(lowering, sdpa, false);
     const uint32_t rows = uint32_t(s.q().dim(0)), share = share_of_key(s, plan.heads);
-    check_launch(lowering.device(), s, plan.threads, plan.heads, plan.splits);
+    check_launch(lowering.device(), s, plan.threads, plan.heads, plan);
     if (share > 1) {
         unsupported("8-bit pages for {} workgroups of a key head", share);
     }

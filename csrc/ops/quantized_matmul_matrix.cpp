@@ -113,9 +113,16 @@ QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &
     return q;
 }
 
+// Whether a tensor can hold what is prepared of x: up to four bytes an element, and some rows behind the last.
+static bool rows_fit(const DeviceTraits &device, const QuantizedProduct &x) {
+    constexpr uint64_t kSpareRows = 32, kPadding = 256; // of a row
+    return (x.p.x.rows + kSpareRows) * (x.p.x.cols + kPadding) * 4 <= device.max_tensor_bytes;
+}
+
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
     // A subgroup of the kernel that prepares x adds up whole groups of columns.
-    if (x.op.transpose == 0 || x.p.x.rows < kMatrixRows || x.op.group_size > 8 * lowering.device().subgroup_size) {
+    if (x.op.transpose == 0 || x.p.x.rows < kMatrixRows || x.op.group_size > 8 * lowering.device().subgroup_size ||
+        !rows_fit(lowering.device(), x)) {
         return false;
     }
     if (prefers_fragment_matrices(lowering, x) || prefers_bytes(lowering, x)) {

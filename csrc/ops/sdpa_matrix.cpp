@@ -90,6 +90,12 @@ int64_t key_ranges(const DeviceTraits &device, const Attention &a) {
     return std::clamp<int64_t>(wanted, 1, std::min<int64_t>(kMostRanges, divide_up(a.p.keys, kKeysOfRange)));
 }
 
+// Whether a tensor can hold the parts of an operand's rows, which are padded (split).
+bool parts_fit(const DeviceTraits &device, const Array &x) {
+    const int64_t rows = x.dim(0) * x.dim(1) * (x.dim(2) + SPLIT_TILE) * (x.dtype == DT_FLOAT32 ? 2 : 1) + 2 * kTile;
+    return uint64_t(rows) * divide_up(x.dim(3), 32) * 64 <= device.max_tensor_bytes;
+}
+
 bool is_worth_matrices(const DeviceTraits &device, const Attention &a) {
     const int64_t rows = head_rows(a);
     if (device.is_cpu && !device.as_gpu) {
@@ -134,7 +140,8 @@ bool prefers_matrices(const Lowering &lowering, const Attention &a) {
     const DeviceTraits &device = lowering.device();
     const uint32_t pitch = std::max(matrix_runs(a.p.d), matrix_runs(a.p.dv)) + 1;
     return a.p.keys > 0 && a.p.d > 0 && a.p.d <= kMatrixHead && a.p.dv <= kMatrixHead && a.p.dv > 0 &&
-           a.p.keys <= kMostTiledKeys && is_worth_matrices(device, a) &&
+           a.p.keys <= kMostTiledKeys && is_worth_matrices(device, a) && parts_fit(device, a.q) &&
+           parts_fit(device, a.k) && parts_fit(device, a.v) &&
            (device.subgroup_size == 32 || device.subgroup_size == 64) &&
            device.subgroup_size * 4 <= device.max_workgroup_invocations &&
            64 * pitch * 16 + 10240 <= device.max_shared_bytes && lowering.has_kernel(spec::sdpa_coopmat::kKernel) &&

@@ -132,6 +132,15 @@ void Kernels::note_refusal(const Key &key, const std::string &reason) {
     }
 }
 
+// A driver need not refuse workgroups that are larger than its limits.
+void Kernels::check_threads(uint32_t threads) const {
+    const vk::PhysicalDeviceLimits &limits = device_.limits();
+    const uint32_t most = std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
+    if (threads > most) {
+        fail(KPX_UNSUPPORTED, "workgroups of {} threads on a device that allows {}", threads, most);
+    }
+}
+
 const Pipeline &Kernels::built(const Key &key) {
     {
         std::lock_guard<std::mutex> lock(mutex_);
@@ -142,6 +151,7 @@ const Pipeline &Kernels::built(const Key &key) {
             fail(KPX_UNSUPPORTED, "{}", key.variant->reason);
         }
     }
+    check_threads(key.spec.values[0]);
     // Built outside the lock: compiling can take long, and others should not have to wait.
     Pipeline made{{}, layout(key.bindings, kPushBytes), key.variant};
     made.handle = build(module(*key.variant->code), key.spec, made.layout, subgroups_of(key));

@@ -132,6 +132,7 @@ class Kernels {
     void disable(std::string_view names);
     SubgroupRequest subgroups_of(const Key &key) const;
     const Pipeline &built(const Key &key);
+    void check_threads(uint32_t threads) const; // of a workgroup
     // The same; if the driver refuses it, calls note(reason) and throws KernelRefused.
     template <typename Note> const Pipeline &not_refused(const Key &key, Note note);
     void note_refusal(const Key &key, const std::string &reason);

@@ -112,6 +112,27 @@ TEST(a_row_of_a_session_has_more_ranges_of_keys) {
     CHECK(divided(attention(lowering, wide, DT_BFLOAT16), 256, 4));
 }
 
+// Parts of all rows, ranges and heads would take 4 GB.
+TEST(many_rows_with_ranges_take_turns) {
+    for (const uint32_t dtype : {DT_UINT8, DT_BFLOAT16}) {
+        RecordedLowering lowering;
+        lowering.traits.max_shared_bytes = 32768; // too little for tiles of rows
+        Shape many{.rows = 8192, .heads = 64, .d = 128, .pages_of_sequence = 64};
+        attention(lowering, many, dtype);
+        CHECK(lowering.scratch_bytes <= 256 << 20);
+        uint32_t workgroups = 0;
+        for (const RecordedDispatch &d : lowering.dispatches) {
+            workgroups += d.grid.x * d.grid.y;
+        }
+        RecordedLowering one;
+        one.traits.max_shared_bytes = 32768;
+        many.rows = 1;
+        const RecordedDispatch alone = attention(one, many, dtype);
+        CHECK(lowering.dispatches.size() == 17 && workgroups == 8192 * alone.grid.x);
+        CHECK(lowering.dispatches.back().spec == alone.spec && lowering.dispatches.back().grid.z == alone.grid.z);
+    }
+}
+
 TEST(other_pages_of_codes_do_not) {
     const std::string plain = kpx::spec::paged_sdpa::kKernel;
     RecordedLowering lowering;

@@ -73,6 +73,14 @@ TEST(products_of_many_rows_take_the_kernel_that_is_fastest) {
     }
 }
 
+// What is prepared of x takes four bytes an element, so a tensor may be too small for it although it holds x.
+TEST(products_whose_prepared_rows_would_be_too_large_take_none) {
+    const int64_t rows = (int64_t(1) << 30) / 2 / 4096; // x has the most bytes that a tensor has, RecordedLowering's
+    const std::vector<RecordedDispatch> made = dispatches({.rows = rows, .n = 64, .bits = 8, .group_size = 64});
+    CHECK(made.size() == 1 && made[0].kernel == kpx::spec::quantized_matmul_tiled_large::kKernel);
+    CHECK(kernel({.rows = rows / 4, .n = 64, .bits = 8, .group_size = 64}) == kBytes);
+}
+
 // Subgroups that share weights, unless too many of them would have no rows; and workgroups that share columns where
 // there are few tiles.
 TEST(launches_of_fragment_matrices_follow_rows_and_tiles) {

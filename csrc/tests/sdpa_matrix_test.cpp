@@ -93,3 +93,16 @@ TEST(few_rows_behind_many_keys_take_matrices) {
     CHECK(kernel(8, 1024) == kpx::spec::sdpa::kKernel);
     CHECK(kernel(2, 8192) == kpx::spec::sdpa::kKernel);
 }
+
+// Rows are padded to 32 elements, so a tensor may be too small for them although it holds the operand.
+TEST(operands_whose_parts_would_be_too_large_are_not_split) {
+    const auto kernel = [](int64_t batches) {
+        RecordedLowering lowering;
+        const Array x = RecordedLowering::array(DT_FLOAT16, {batches, 32, 32768, 8});
+        const Array arrays[] = {x, x, x, {}, {}, x};
+        kpx::lower_sdpa(lowering, kpx::SDPACall(arrays, 6, kpx::SDPAOp{1, 1}));
+        return lowering.dispatches[0].kernel;
+    };
+    CHECK(kernel(4) == kpx::spec::sdpa_split::kKernel);
+    CHECK(kernel(16) == kpx::spec::sdpa_tiled::kKernel); // 256 MB each, and 1 GiB in parts
+}

@@ -116,23 +116,13 @@ func (j *job) detach(me int) {
 // open begins the first turn with work, from this one on, or ends the job.
 func (j *job) open(turn uint64) {
 	for ; turn < j.end && !j.failed.Load(); turn++ {
-		step := j.steps[turn%uint64(len(j.steps))]
 		if j.long && turn%16 == 0 {
 			lookAtCrowd(runtime.GOMAXPROCS(0))
 		}
 		if turn%uint64(len(j.steps)) == 0 {
 			j.adjust()
-			if j.begin != nil {
-				j.begin(int((turn - j.first) / uint64(len(j.steps))))
-			}
 		}
-		pieces, cost := 0, 0.0
-		for i := range step {
-			p := &step[i]
-			p.begin(pieces)
-			pieces += p.pieces
-			cost += p.Cost * float64(p.units)
-		}
+		pieces, cost := j.measure(turn)
 		if pieces == 0 {
 			continue
 		}
@@ -146,6 +136,30 @@ func (j *job) open(turn uint64) {
 	}
 	j.state.Store(turn << 16)
 	j.wakeParked()
+}
+
+// measure counts the pieces of a turn, and estimates its cost. It calls what the job's owner
+// provided, so a panic there fails the job, as one of a piece does.
+func (j *job) measure(turn uint64) (pieces int, cost float64) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of mapped files that have shrunk
+	defer func() {
+		if p := recover(); p != nil {
+			j.fail(panicError(p))
+			pieces = 0
+		}
+	}()
+	n := uint64(len(j.steps))
+	if turn%n == 0 && j.begin != nil {
+		j.begin(int((turn - j.first) / n))
+	}
+	step := j.steps[turn%n]
+	for i := range step {
+		p := &step[i]
+		p.begin(pieces)
+		pieces += p.pieces
+		cost += p.Cost * float64(p.units)
+	}
+	return pieces, cost
 }
 
 // share records whether the job is one of those that share the processors.

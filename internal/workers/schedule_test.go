@@ -104,6 +104,32 @@ func TestSizesKnownWhenAStepBegins(t *testing.T) {
 	})
 }
 
+// A panic where a step's size is determined, by whichever worker, fails the run like one of a piece.
+func TestSizePanics(t *testing.T) {
+	withThreads(t, 4, func() {
+		bad := errors.New("bad")
+		panics := true
+		s := NewSchedule([]Step{
+			{{Units: 100, Cost: 1e4, Run: func(*Context, int, int) error { return nil }}},
+			{{Units: 1, Run: func(*Context, int, int) error { return nil }, Size: func() int {
+				if panics {
+					panic(bad)
+				}
+				return 1
+			}}},
+		})
+		for range 50 {
+			panics = true
+			var p *PanicError
+			require.ErrorAs(t, s.Run(3), &p)
+			require.Equal(t, bad, p.Value)
+			panics = false
+			require.NoError(t, s.Run(3))
+		}
+		require.ErrorIs(t, s.RunWatched(1, func(int) { panic(bad) }), bad)
+	})
+}
+
 func TestScheduleFails(t *testing.T) {
 	withThreads(t, 4, func() {
 		bad := errors.New("bad")
