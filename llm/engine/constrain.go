@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/kompute-go/kompute-go/llm/grammar"
@@ -21,19 +22,28 @@ func newConstraint(r *Request, t *tokenizer.Tokenizer) *constraint {
 	return &constraint{matcher: r.Grammar.Matcher(), eos: r.EOS, after: r.GrammarAfter, decoder: t.NewDecoder(tokenizer.KeepSpecial)}
 }
 
-// process is a processor that allows only tokens that may follow.
+// process is a processor that allows only tokens that may follow. Those of EOS, which may
+// have a text, do so where the constrained text may end.
 func (c *constraint) process(_ *sequence, logits []float32) error {
 	if c.after != "" {
 		return nil
 	}
+	impossible := float32(math.Inf(-1))
 	ends := map[int]float32{}
 	for _, id := range c.eos {
-		if id >= 0 && id < len(logits) && c.matcher.Complete() {
+		if id < 0 || id >= len(logits) {
+			continue
+		}
+		ends[id] = impossible // whatever its text
+		if c.matcher.Complete() {
 			ends[id] = logits[id]
 		}
 	}
-	impossible := float32(math.Inf(-1))
-	for word, allowed := range c.matcher.Mask() {
+	mask, err := c.matcher.Mask()
+	if err != nil {
+		return err
+	}
+	for word, allowed := range mask {
 		for i := range logits[word*64 : min(word*64+64, len(logits))] {
 			if allowed>>i&1 == 0 {
 				logits[word*64+i] = impossible
@@ -49,7 +59,9 @@ func (c *constraint) process(_ *sequence, logits []float32) error {
 // accept records the chosen token. It reports whether nothing can follow.
 func (c *constraint) accept(id int) bool {
 	if c.after == "" {
-		c.matcher.Accept(id) // EOS is not text
+		if !slices.Contains(c.eos, id) { // which end the answer, and are no part of its text
+			c.matcher.Accept(id)
+		}
 		return c.matcher.Ended()
 	}
 	c.seen += c.decoder.Push(id)

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,10 +24,52 @@ func TestRestOfATokenBeforeTheGrammar(t *testing.T) {
 		c := newConstraint(&Request{Grammar: g, GrammarAfter: "A:"}, tok)
 		require.False(t, c.accept(0))
 		require.False(t, c.accept(rest))
-		require.Equal(t, []uint64{allowed}, c.matcher.Mask())
+		mask, err := c.matcher.Mask()
+		require.NoError(t, err)
+		require.Equal(t, []uint64{allowed}, mask)
 		if rest == 2 {
 			require.False(t, c.accept(3))
 		}
 		require.True(t, c.accept(4))
 	}
+}
+
+// A token of EOS that has a text is allowed only where the constrained text may end, and is no
+// part of it.
+func TestEndsWithText(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(`{"model":{"type":"BPE","vocab":{"1":0,"2":1,"x":2},"merges":[]},
+		"pre_tokenizer":{"type":"ByteLevel","use_regex":false},"decoder":{"type":"ByteLevel"}}`))
+	require.NoError(t, err)
+	g, err := grammar.Compile([]byte(`{"enum":[1,12,21]}`), grammar.NewVocabulary(tok, 3), grammar.Options{})
+	require.NoError(t, err)
+	c := newConstraint(&Request{Grammar: g, EOS: []int{1, 2, -1, 3}}, tok)
+	never := float32(math.Inf(-1))
+	for i, want := range [][]float32{{1, never, never}, {never, 2, 3}} {
+		logits := []float32{1, 2, 3}
+		require.NoError(t, c.process(nil, logits))
+		require.Equal(t, want, logits)
+		require.False(t, c.accept(i))
+	}
+	require.False(t, c.matcher.Ended())
+}
+
+// A grammar with which a mask takes too much work ends the request.
+func TestGrammarOfTooMuchWork(t *testing.T) {
+	vocabulary, properties := map[string]int{}, map[string]any{}
+	for i := range 1000 {
+		vocabulary[fmt.Sprintf(`{"p%d":1,`, i)] = i
+		properties[fmt.Sprintf("p%d", i)] = map[string]any{"type": "integer"}
+	}
+	words, err := json.Marshal(vocabulary)
+	require.NoError(t, err)
+	schema, err := json.Marshal(map[string]any{"type": "object", "properties": properties})
+	require.NoError(t, err)
+	tok, err := tokenizer.Load([]byte(`{"model":{"type":"BPE","vocab":` + string(words) + `,"merges":[]},
+		"pre_tokenizer":{"type":"ByteLevel","use_regex":false},"decoder":{"type":"ByteLevel"}}`))
+	require.NoError(t, err)
+	g, err := grammar.Compile(schema, grammar.NewVocabulary(tok, len(vocabulary)), grammar.Options{})
+	require.NoError(t, err)
+	r := &Request{Grammar: g}
+	_, _, err = newChooser(r, tok).choose(&sequence{request: r}, make([]float32, len(vocabulary)))
+	require.ErrorIs(t, err, grammar.ErrWork)
 }

@@ -159,7 +159,7 @@ func (s *scheduler) enqueue(p *piece) {
 	p.source, p.draw = q.at, q.generated()+q.pending
 	q.fed += p.count
 	if p.chosen > 0 {
-		q.pending, q.at, q.flying = q.pending+p.chosen, p.at, s
+		q.pending, q.at, q.flying, q.guessed = q.pending+p.chosen, p.at, s, len(p.draft) > 0
 	}
 	s.publish(q)
 }

@@ -32,6 +32,7 @@ type sequence struct {
 	// them, and whose steps they are.
 	pending, at int
 	flying      *scheduler
+	guessed     bool // the last of them has guesses, so only its end will tell how many tokens it chooses
 	// While it runs:
 	on        *scheduler // where it runs; nil: it waits, or has ended
 	fed       int        // tokens whose keys and values are in pages, once the steps in flight are done
@@ -68,9 +69,11 @@ func (s *sequence) waiting() int {
 func (s *sequence) shares() bool { return s.embed == nil || s.embed.pooling == PoolLast }
 
 // undecided reports whether the host must see the result of a step in flight
-// before it can continue the sequence.
+// before it can continue the sequence, or before it can guess what follows. Whether there
+// is room for guesses now does not say whether there was when that step was planned:
+// another replica may have let a request run here in the meantime.
 func (s *sequence) undecided() bool {
-	return s.pending > 0 && (s.chooser != nil || s.lookup.drafts() && s.on != nil && s.on.draftRoom() > 0)
+	return s.pending > 0 && (s.guessed || s.chooser != nil || s.lookup.drafts() && s.on != nil && s.on.draftRoom() > 0)
 }
 
 // accept passes a chosen token on. It reports whether the answer ends with it.

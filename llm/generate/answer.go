@@ -47,10 +47,13 @@ func (a *Answer) add(id int, last bool) Token {
 		text += a.decoder.Flush()
 	}
 	stopped := false
-	if token.Text, stopped = a.stops.push(text); stopped {
+	if token.Text, stopped = a.stops.push(text); !stopped && token.Finish != "" {
+		rest := ""
+		rest, stopped = a.stops.flush()
+		token.Text += rest
+	}
+	if stopped {
 		token.Finish = FinishStop
-	} else if token.Finish != "" {
-		token.Text += a.stops.flush()
 	}
 	return token
 }
@@ -58,9 +61,10 @@ func (a *Answer) add(id int, last bool) Token {
 // Rest returns the text that was held back from an answer that ends without a token
 // that has a reason to finish.
 func (a *Answer) Rest() string {
-	rest, stopped := a.stops.push(a.decoder.Flush())
+	text, stopped := a.stops.push(a.decoder.Flush())
 	if !stopped {
-		rest += a.stops.flush()
+		rest, _ := a.stops.flush()
+		text += rest
 	}
-	return rest
+	return text
 }

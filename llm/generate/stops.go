@@ -2,27 +2,42 @@ package generate
 
 import "strings"
 
-// stopper passes text on up to the first stop string. It holds back an end of the
-// text that may be the beginning of one.
+// stopper passes text on up to the first place where a stop string appears. It holds back
+// what may be the beginning of one, even if a shorter one appears within that: it is no
+// longer than the longest stop string, so the first place is soon known.
 type stopper struct {
 	stops []string
 	held  string
 }
 
 // push adds text. It returns the text that certainly precedes any stop string,
-// and whether one has appeared.
+// and whether the first one is known.
 func (s *stopper) push(text string) (out string, stopped bool) {
 	s.held += text
-	first := -1
-	for _, stop := range s.stops {
-		if i := strings.Index(s.held, stop); i >= 0 && (first < 0 || i < first) {
-			first = i
-		}
-	}
-	if first >= 0 {
+	open := s.open()
+	if first, found := s.first(); found && first <= open {
 		out, s.held = s.held[:first], ""
 		return out, true
 	}
+	out, s.held = s.held[:open], s.held[open:]
+	return out, false
+}
+
+// first returns where the first stop string in the text that is held begins, or the end of
+// the text if there is none.
+func (s *stopper) first() (at int, found bool) {
+	at = len(s.held)
+	for _, stop := range s.stops {
+		if i := strings.Index(s.held, stop); i >= 0 {
+			at, found = min(at, i), true
+		}
+	}
+	return at, found
+}
+
+// open returns where the longest end of the text that is held begins that the text to
+// come may complete to a stop string.
+func (s *stopper) open() int {
 	keep := 0
 	for _, stop := range s.stops {
 		for n := min(len(stop)-1, len(s.held)); n > keep; n-- {
@@ -31,13 +46,13 @@ func (s *stopper) push(text string) (out string, stopped bool) {
 			}
 		}
 	}
-	out, s.held = s.held[:len(s.held)-keep], s.held[len(s.held)-keep:]
-	return out, false
+	return len(s.held) - keep
 }
 
-// flush returns the text that was held back, once the text has ended.
-func (s *stopper) flush() string {
-	out := s.held
-	s.held = ""
-	return out
+// flush returns the text that was held back before any stop string, once the text has
+// ended, and whether there is one.
+func (s *stopper) flush() (out string, stopped bool) {
+	first, stopped := s.first()
+	out, s.held = s.held[:first], ""
+	return out, stopped
 }

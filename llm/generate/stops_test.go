@@ -8,40 +8,51 @@ import (
 	"pgregory.net/rapid"
 )
 
-// However the text is divided into pieces, exactly the text before the first
-// stop string passes.
+// However the text is divided into pieces, exactly the text before the first place where a
+// stop string appears passes.
 func TestStopper(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		letters := rapid.SampledFrom([]string{"a", "b", "ab", "ba"})
 		stops := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 1, 4, -1), 0, 3).Draw(t, "stops")
-		pieces := rapid.SliceOfN(letters, 0, 12).Draw(t, "pieces")
-		whole := strings.Join(pieces, "")
-		// The text up to the end of the piece in which the first stop string ends.
-		s := stopper{stops: stops}
-		got, seen, stopped := "", "", false
-		for _, piece := range pieces {
-			var out string
-			seen += piece
-			out, stopped = s.push(piece)
-			got += out
-			if stopped {
-				break
-			}
-		}
-		if !stopped {
-			got += s.flush()
-			for _, stop := range stops {
-				require.NotContains(t, whole, stop)
-			}
-			require.Equal(t, whole, got)
-			return
-		}
-		first := len(seen)
-		for _, stop := range stops {
-			if i := strings.Index(seen, stop); i >= 0 {
-				first = min(first, i)
-			}
-		}
-		require.Equal(t, seen[:first], got)
+		requireStopped(t, stops, rapid.SliceOfN(letters, 0, 12).Draw(t, "pieces"))
 	})
+	// One that appears within another, which may come or not.
+	for _, text := range []string{"xabcdy", "xabcey", "xabc"} {
+		for ends := range 1 << len(text) {
+			pieces := []string{""}
+			for i, c := range text {
+				pieces[len(pieces)-1] += string(c)
+				if ends>>i&1 != 0 {
+					pieces = append(pieces, "")
+				}
+			}
+			requireStopped(t, []string{"abcd", "c"}, pieces)
+		}
+	}
+}
+
+// requireStopped checks what passes of a text, whether it is stopped, and that what is held
+// back is shorter than the longest stop string.
+func requireStopped(t require.TestingT, stops, pieces []string) {
+	whole := strings.Join(pieces, "")
+	first, longest, appears := len(whole), 1, false
+	for _, stop := range stops {
+		longest = max(longest, len(stop))
+		if i := strings.Index(whole, stop); i >= 0 {
+			first, appears = min(first, i), true
+		}
+	}
+	s := stopper{stops: stops}
+	got, out, stopped := "", "", false
+	for i := 0; i < len(pieces) && !stopped; i++ {
+		out, stopped = s.push(pieces[i])
+		got += out
+		require.Less(t, len(s.held), longest)
+	}
+	if !stopped {
+		out, stopped = s.flush()
+		got += out
+	}
+	require.Equal(t, whole[:first], got, "%q in %q", stops, pieces)
+	require.Equal(t, appears, stopped, "%q in %q", stops, pieces)
 }

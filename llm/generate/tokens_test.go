@@ -209,6 +209,14 @@ func TestStopStrings(t *testing.T) {
 	got, err = s.Generate(t.Context(), prompt, Options{MaxTokens: n, Stop: []string{stop}})
 	require.NoError(t, err)
 	require.Equal(t, before+"tiny", got.Text)
+	// A stop string that appears within what may be the beginning of another one, at the end.
+	for !strings.HasSuffix(f.Tokenizer.Decode(whole.IDs[:n], tokenizer.SkipSpecial), stop) {
+		n++
+	}
+	got, err = s.Generate(t.Context(), prompt, Options{MaxTokens: n, Stop: []string{stop + "!", "lang"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{before + "tiny ", FinishStop}, []string{got.Text, got.Finish})
+	require.Len(t, got.IDs, n)
 	_, err = s.Generate(t.Context(), prompt, Options{Stop: []string{""}})
 	require.ErrorIs(t, err, kompute.ErrInvalid)
 }

@@ -1,11 +1,6 @@
 package grammar
 
-import (
-	"cmp"
-	"container/heap"
-	"encoding/binary"
-	"slices"
-)
+import "container/heap"
 
 // set is a set of bytes.
 type set [4]uint64
@@ -18,6 +13,18 @@ func (s *set) add(lo, hi byte) {
 
 func (s *set) has(b byte) bool { return s[b>>6]>>(b&63)&1 != 0 }
 
+// keep removes the bytes that are not in other, if b is in it, and otherwise those that are.
+func (s *set) keep(b byte, other *set) {
+	has := other.has(b)
+	for i := range s {
+		if has {
+			s[i] &= other[i]
+		} else {
+			s[i] &^= other[i]
+		}
+	}
+}
+
 // element is one step of an alternative: a byte of a set, or a text of a rule.
 type element struct {
 	set  *set
@@ -27,20 +34,6 @@ type element struct {
 
 // rule lists alternatives.
 type rule [][]element
-
-// stacks is a set of stacks of what may come next. Those with the same top are one entry, with
-// the set of what is below any of them: a grammar with several ways to read a text has as many
-// stacks as there are combinations of these ways, but few entries.
-type stacks struct {
-	tops  []top // in the order of their places
-	empty bool  // whether one of the stacks is empty: the text may end
-	id    uint64
-}
-
-type top struct {
-	rest  []element // not empty
-	below *stacks
-}
 
 // state is what may come after a text: each of its stacks has a set of bytes on top.
 type state struct {
@@ -59,71 +52,34 @@ type automaton struct {
 	ranks []int  // by rule: a rule comes before those that its texts may begin with
 
 	unique     map[string]*stacks
-	unions     map[[2]*stacks]*stacks
+	merged     map[string]*stacks // by the numbers of what was merged
 	states     map[*stacks]*state
 	ids        uint64
 	bytes      int // roughly what is known
 	generation int
+	work       int // since the last mask began: roughly, how many stacks were looked at or made
 }
 
-// mostBytes bounds what an automaton knows.
+// mostBytes bounds what an automaton knows while it is not looking for a mask.
 const mostBytes = 16 << 20
 
+// mostWork bounds the work of a mask, and so the time and memory that it takes.
+const mostWork = 2 << 20
+
+// stateWork is the work of making a state, which takes as much memory as that many stacks.
+const stateWork = 50
+
 func (a *automaton) forget() {
-	a.unique, a.unions, a.states = map[string]*stacks{}, map[[2]*stacks]*stacks{}, map[*stacks]*state{}
+	a.unique, a.merged, a.states = map[string]*stacks{}, map[string]*stacks{}, map[*stacks]*state{}
 	a.bytes = 0
 	a.generation++
 }
 
-// of returns the unique set with these tops, which are in the order of their places.
-func (a *automaton) of(empty bool, tops ...top) *stacks {
-	key := make([]byte, 1, 1+12*len(tops))
-	if empty {
-		key[0] = 1
+// trim forgets what is known if that takes too much memory.
+func (a *automaton) trim() {
+	if a.bytes > mostBytes {
+		a.forget()
 	}
-	for _, t := range tops {
-		key = binary.NativeEndian.AppendUint32(key, t.rest[0].at)
-		key = binary.NativeEndian.AppendUint64(key, t.below.id)
-	}
-	if known := a.unique[string(key)]; known != nil {
-		return known
-	}
-	a.ids++
-	out := &stacks{slices.Clone(tops), empty, a.ids}
-	a.unique[string(key)] = out
-	a.bytes += 100 + 50*len(tops)
-	return out
-}
-
-// union returns the stacks of both; x may be nil.
-func (a *automaton) union(x, y *stacks) *stacks {
-	if x == nil || x == y {
-		return y
-	}
-	key := [2]*stacks{x, y}
-	if x.id > y.id {
-		key = [2]*stacks{y, x}
-	}
-	if known := a.unions[key]; known != nil {
-		return known
-	}
-	tops := make([]top, 0, len(x.tops)+len(y.tops))
-	p, q := x.tops, y.tops
-	for len(p) > 0 && len(q) > 0 {
-		switch order := cmp.Compare(p[0].rest[0].at, q[0].rest[0].at); {
-		case order < 0:
-			tops, p = append(tops, p[0]), p[1:]
-		case order > 0:
-			tops, q = append(tops, q[0]), q[1:]
-		default:
-			tops = append(tops, top{p[0].rest, a.union(p[0].below, q[0].below)})
-			p, q = p[1:], q[1:]
-		}
-	}
-	out := a.of(x.empty || y.empty, append(append(tops, p...), q...)...)
-	a.unions[key] = out
-	a.bytes += 50
-	return out
 }
 
 // start returns the state before a text that the root, a rule, allows.
@@ -133,24 +89,30 @@ func (a *automaton) start(root []element) *state {
 	return s.state()
 }
 
-// next returns the state after a byte, or nil if the byte may not follow.
+// next returns the state after a byte, or nil if the byte may not follow. The same state follows
+// all bytes that are in the same sets of the state.
 func (a *automaton) next(from *state, b byte) *state {
-	if a.bytes > mostBytes {
-		a.forget()
-	}
 	from.renew(a)
 	if from.known.has(b) {
 		return from.next[b]
 	}
-	s := a.step()
+	s, same := a.step(), set{}
+	same.add(0, 255)
 	for _, t := range from.tops {
+		same.keep(b, t.rest[0].set)
 		if t.rest[0].set.has(b) {
 			s.begin(t.rest[1:], t.below)
 		}
 	}
-	from.known.add(b, b)
-	from.next[b] = s.state()
-	return from.next[b]
+	a.work += len(from.tops)
+	to := s.state()
+	for other := range from.next {
+		if same.has(byte(other)) {
+			from.known.add(byte(other), byte(other))
+			from.next[other] = to
+		}
+	}
+	return to
 }
 
 // renew makes the state forget what the automaton has forgotten, whose memory it would otherwise
@@ -164,15 +126,15 @@ func (s *state) renew(a *automaton) {
 // step collects the stacks of a state.
 type step struct {
 	a     *automaton
-	tops  map[uint32]top // with a set of bytes on top, by their places
+	tops  []top // with a set of bytes on top
 	empty bool
-	calls map[int]*stacks // by rule: what follows its texts
-	queue byRank          // of these rules, those that were not expanded
+	calls map[int][]*stacks // by rule: what follows its texts
+	queue byRank            // of these rules, those that were not expanded
 	ended map[*stacks]struct{}
 }
 
 func (a *automaton) step() *step {
-	return &step{a: a, tops: map[uint32]top{}, calls: map[int]*stacks{}, ended: map[*stacks]struct{}{}}
+	return &step{a: a, calls: map[int][]*stacks{}, ended: map[*stacks]struct{}{}}
 }
 
 // begin adds what may come next in a stack.
@@ -197,8 +159,9 @@ func (s *step) end(below *stacks) {
 // first adds what the rest may begin with, and reports whether it may be empty.
 func (s *step) first(rest []element, below *stacks) (empty bool) {
 	for i, e := range rest {
+		s.a.work++
 		if e.set != nil {
-			s.tops[e.at] = top{rest[i:], s.a.union(s.tops[e.at].below, below)}
+			s.tops = append(s.tops, top{rest[i:], below})
 			return false
 		}
 		s.call(e.rule, rest[i+1:], below)
@@ -214,36 +177,33 @@ func (s *step) call(rule int, rest []element, below *stacks) {
 	if len(rest) > 0 {
 		below = s.a.of(false, top{rest, below})
 	}
-	known := s.calls[rule]
-	if known == nil {
+	if len(s.calls[rule]) == 0 {
 		heap.Push(&s.queue, ranked{s.a.ranks[rule], rule})
 	}
-	s.calls[rule] = s.a.union(known, below)
+	s.calls[rule] = append(s.calls[rule], below)
 }
 
 // state expands the rules, each after all those that may begin with it, so that it does so
-// once. That a rule may be empty has been considered where it was called.
+// once, with everything that follows the rule. That a rule may be empty has been considered
+// where it was called.
 func (s *step) state() *state {
 	for len(s.queue) > 0 {
 		r := heap.Pop(&s.queue).(ranked).rule
+		below := s.a.merge(s.calls[r])
 		for _, alternative := range s.a.rules[r] {
-			s.first(alternative, s.calls[r])
+			s.first(alternative, below)
 		}
 	}
 	if len(s.tops) == 0 && !s.empty {
 		return nil
 	}
-	tops := make([]top, 0, len(s.tops))
-	for _, t := range s.tops {
-		tops = append(tops, t)
-	}
-	slices.SortFunc(tops, func(a, b top) int { return cmp.Compare(a.rest[0].at, b.rest[0].at) })
-	unique := s.a.of(s.empty, tops...)
+	unique := s.a.gather(s.empty, s.tops)
 	out := s.a.states[unique]
 	if out == nil {
 		out = &state{stacks: unique, generation: s.a.generation}
 		s.a.states[unique] = out
 		s.a.bytes += 2500
+		s.a.work += stateWork
 	}
 	return out
 }

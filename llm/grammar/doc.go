@@ -9,6 +9,6 @@
 //	v := grammar.NewVocabulary(folder.Tokenizer, folder.Limits().Vocabulary)
 //	g, err := grammar.Compile(schema, v, grammar.Options{})
 //	m := g.Matcher()
-//	allowed := m.Mask()
+//	allowed, err := m.Mask()
 //	m.Accept(token)
 package grammar

@@ -9,6 +9,11 @@ import (
 // ErrSchema is wrapped by errors about schemas.
 var ErrSchema = errors.New("invalid or unsupported JSON schema")
 
+// ErrWork reports that it takes too much work to find out which tokens may follow. Large schemas
+// can need it if they allow very many ways to continue a text, or to read it. The limit is for one
+// mask, whose request would otherwise hold up others; what earlier masks have found counts nothing.
+var ErrWork = errors.New("the JSON schema takes too much work to find the tokens that may follow")
+
 // SchemaError reports which part of a schema cannot be used, and why.
 type SchemaError struct {
 	Path   string // the part of the schema, such as "#/properties/name"
@@ -114,10 +119,10 @@ func (m *Matcher) made() bool { return m != nil && m.at != nil }
 
 // Mask returns the tokens that may follow, a bit for each: bit i%64 of word i/64. It
 // must not be changed. Tokens without text, such as special tokens, are never
-// allowed: use Complete to find out whether the text may end.
-func (m *Matcher) Mask() []uint64 {
+// allowed: use Complete to find out whether the text may end. It fails with ErrWork.
+func (m *Matcher) Mask() ([]uint64, error) {
 	if !m.made() {
-		return nil
+		return nil, nil
 	}
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
@@ -139,6 +144,7 @@ func (m *Matcher) AcceptText(text string) bool {
 	defer m.g.mu.Unlock()
 	at := m.at
 	for i := range len(text) {
+		m.g.automaton.trim()
 		if at = m.g.automaton.next(at, text[i]); at == nil {
 			return false
 		}

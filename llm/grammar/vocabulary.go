@@ -63,19 +63,25 @@ func (v *Vocabulary) text(id int) string {
 
 // mask returns the tokens that may follow in a state. Prefixes that neighbouring
 // tokens share are examined once.
-func (v *Vocabulary) mask(a *automaton, from *state) []uint64 {
+func (v *Vocabulary) mask(a *automaton, from *state) ([]uint64, error) {
 	if from.renew(a); from.mask == nil {
-		mask := v.allowed(a, from)
-		from.renew(a) // the automaton may have forgotten on the way
+		mask, err := v.allowed(a, from)
+		if err != nil {
+			a.forget() // what was found in vain
+			return nil, err
+		}
+		a.trim()
+		from.renew(a)
 		from.mask = mask
 		a.bytes += 8 * len(from.mask)
 	}
-	return from.mask
+	return from.mask, nil
 }
 
-func (v *Vocabulary) allowed(a *automaton, from *state) []uint64 {
+func (v *Vocabulary) allowed(a *automaton, from *state) ([]uint64, error) {
 	out := make([]uint64, (len(v.texts)+63)/64)
 	path := []*state{from} // after each byte of the previous token; the last may be nil
+	a.work = 0
 	for i, id := range v.sorted {
 		n := int(v.common[i])
 		if n >= len(path) {
@@ -88,6 +94,9 @@ func (v *Vocabulary) allowed(a *automaton, from *state) []uint64 {
 		text := v.texts[id]
 		at := path[n]
 		for _, b := range []byte(text[n:]) {
+			if a.work > mostWork {
+				return nil, ErrWork
+			}
 			at = a.next(at, b)
 			path = append(path, at)
 			if at == nil {
@@ -98,5 +107,5 @@ func (v *Vocabulary) allowed(a *automaton, from *state) []uint64 {
 			out[id>>6] |= 1 << (id & 63)
 		}
 	}
-	return out
+	return out, nil
 }

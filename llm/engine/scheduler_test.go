@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A sequence with a guess in flight is not fed before its step has ended, even if another
+// replica lets a request run here that takes the room for guesses.
+func TestGuessesAreAwaited(t *testing.T) {
+	c := &Config{Sequences: 2, ChunkTokens: 16, PageTokens: 64, CacheTokens: 1024, Draft: 4}
+	w := &queue{wake: func() {}}
+	here, other := newScheduler(c, w), newScheduler(c, w)
+	ask := func() *sequence { return &sequence{request: &Request{}, tokens: []int32{1}, prompt: 1, limit: 100} }
+	q := ask()
+	q.lookup = &lookup{}
+	for i := range int32(12) {
+		q.tokens = append(q.tokens, i%3)
+		q.lookup.accept(q.tokens)
+	}
+	here.admit(q)
+	q.fed, q.pages = len(q.tokens)-1, here.pages.share(nil)
+	require.True(t, here.reserve(q, len(q.tokens)))
+	other.admit(ask())
+	other.admit(ask())
+
+	var first, second, others pendingStep
+	require.True(t, here.plan(&first))
+	require.Len(t, first.pieces[0].draft, 1)
+	w.last(ask())
+	require.True(t, other.plan(&others))
+	require.Empty(t, w.waiting)
+	require.Zero(t, here.draftRoom())
+	require.False(t, here.plan(&second))
+	q.pending -= first.pieces[0].chosen // as when the step has ended
+	require.True(t, here.plan(&second))
+}
