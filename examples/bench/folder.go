@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -23,65 +22,18 @@ import (
 // shardBytes is where a new shard begins.
 const shardBytes = 1 << 30
 
-// recipe describes how a folder was made; it is stored in the folder.
-type recipe struct {
-	Shape   string             `json:"shape"`
-	Packing checkpoint.Packing `json:"packing"`
-	Seed    uint64             `json:"seed"`
-}
-
-const recipeFile = "bench.json"
-
-// makeFolder makes a folder, unless an earlier run has made the same one there. If
-// it cannot finish, because ctx is cancelled or the disk is full, it removes the
-// folder again if it has created it.
-func makeFolder(ctx context.Context, dir string, s shape, seed uint64, stderr io.Writer) error {
-	want := recipe{s.name, s.packing, seed}
-	if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
-		var have recipe
-		text, err := os.ReadFile(filepath.Join(dir, recipeFile))
-		if err == nil {
-			err = json.Unmarshal(text, &have)
-		}
-		if err != nil || have != want {
-			return fmt.Errorf("--out: %s holds another model than %s in %+v with seed %d (%s: %+v, %v); name another folder, or --model to measure it as it is",
-				dir, s.name, s.packing, seed, recipeFile, have, err)
-		}
-		return nil
-	}
-	fmt.Fprintf(stderr, "bench: making %s with random weights in %s\n", s.name, dir)
-	_, err := os.Stat(dir)
-	fresh := errors.Is(err, fs.ErrNotExist)
-	bar := cli.NewBar(stderr, "making weights")
-	defer bar.Close()
-	if err := writeFolder(ctx, dir, s, seed, bar); err != nil {
-		if fresh {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-		return err
-	}
-	text, err := json.Marshal(want)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, recipeFile), text, 0o644) // last, when the folder is complete
-}
-
 // writeFolder makes a checkpoint folder of that shape with random weights, the same
 // for the same seed. It uses the demo model's tokenizer; generated text is
 // meaningless.
 func writeFolder(ctx context.Context, dir string, s shape, seed uint64, bar *cli.Bar) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
 	config, err := json.MarshalIndent(s.config(), "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, checkpoint.ConfigFile), config, 0o644); err != nil {
 		return err
 	}
-	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+	for _, name := range []string{checkpoint.TokenizerFile, checkpoint.TokenizerConfigFile} {
 		data, err := fs.ReadFile(demomodel.FS(), name)
 		if err != nil {
 			return err

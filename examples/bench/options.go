@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math"
@@ -98,7 +99,37 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if err := errors.Join(append(errs[:], fs.NoArguments(""))...); err != nil {
 		return nil, err // what could not be read cannot be checked either
 	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if err := o.checkIgnored(given); err != nil {
+		return nil, err
+	}
 	return o, o.check()
+}
+
+// checkIgnored rejects flags that would have no effect beside others.
+func (o *options) checkIgnored(given map[string]bool) error {
+	beside := func(what string, names ...string) error {
+		for _, name := range names {
+			if given[name] {
+				return fmt.Errorf("%s excludes --%s", what, name)
+			}
+		}
+		return nil
+	}
+	switch {
+	case o.ops != "":
+		return beside("--ops", "batch", "model", "shape", "packing", "out")
+	case given["sizes"] || given["rows"]:
+		return errors.New("--sizes and --rows require --ops")
+	case len(o.batch) == 0 && len(o.tests()) == 0:
+		return errors.New("--n-prompt and --n-gen: nothing to measure, as both are 0")
+	case o.model != "":
+		return beside("--model", "shape", "packing", "out")
+	case o.shape == "demo":
+		return beside("--shape demo", "packing", "out")
+	}
+	return nil
 }
 
 // check rejects options that cannot be measured, before any work.

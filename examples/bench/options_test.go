@@ -57,6 +57,30 @@ func TestHugeNumbers(t *testing.T) {
 	require.NoError(t, o.checkContext(4096))
 }
 
+// Flags that would have no effect are refused.
+func TestIgnoredFlags(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"--shape demo excludes --packing", []string{"--shape", "demo", "--packing", "4g64"}},
+		{"--shape demo excludes --out", []string{"--shape", "demo", "--out", "x"}},
+		{"--sizes and --rows require --ops", []string{"--shape", "demo", "--sizes", "4096"}},
+		{"--sizes and --rows require --ops", []string{"--shape", "demo", "--rows", "1"}},
+		{"--ops excludes --batch", []string{"--ops", "copy", "--batch", "2"}},
+		{"--ops excludes --model", []string{"--ops", "copy", "--model", "x"}},
+		{"--ops excludes --shape", []string{"--ops", "copy", "--shape", "tiny"}},
+		{"--model excludes --shape", []string{"--model", "x", "--shape", "tiny"}},
+		{"--model excludes --packing", []string{"--model", "x", "--packing", "4g64"}},
+		{"--model excludes --out", []string{"--model", "x", "--out", "y"}},
+		{"nothing to measure", []string{"--shape", "demo", "-p", "0", "-n", "0,0"}},
+	} {
+		var shown bytes.Buffer
+		require.ErrorContains(t, run(t.Context(), append(c.args, "--device", "cpu"), io.Discard, &shown), c.want, c.args)
+		require.Zero(t, shown.Len(), c.args)
+	}
+}
+
 func TestHelp(t *testing.T) {
 	var out bytes.Buffer
 	require.ErrorIs(t, run(t.Context(), []string{"--help"}, &out, io.Discard), flag.ErrHelp)
@@ -72,7 +96,7 @@ func TestHelp(t *testing.T) {
 func TestPlotWithoutAPicture(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.svg")
 	requireRefused(t, "--threads cannot be drawn", "--threads", "1", "--plot", file)
-	requireRefused(t, "nothing to draw", "-p", "0", "-n", "0", "--plot", file)
+	requireRefused(t, "nothing to measure", "-p", "0", "-n", "0", "--plot", file)
 	o := options{plot: file, ops: "copy", prompts: []int{0}, gens: []int{0}, depths: []int{0}}
 	if err := o.checkPlot(); err != nil {
 		require.ErrorContains(t, err, plotter, "ops can be drawn")

@@ -23,11 +23,8 @@ func (o *options) checkPlot() error {
 	if o.plot == "" {
 		return nil
 	}
-	switch {
-	case o.ops == "" && len(o.threads) > 0:
+	if o.ops == "" && len(o.threads) > 0 {
 		return errors.New("--plot: the results of --threads cannot be drawn")
-	case o.ops == "" && len(o.batch) == 0 && len(o.tests()) == 0:
-		return errors.New("--plot: there is nothing to draw without prompts and tokens")
 	}
 	if ext := strings.ToLower(filepath.Ext(o.plot)); ext != ".svg" && ext != ".png" {
 		return fmt.Errorf("--plot: %s ends neither in .svg nor in .png", o.plot)

@@ -20,6 +20,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
@@ -42,6 +43,13 @@ func TestChat(t *testing.T) {
 	require.Contains(t, out.stderr, "invalid UTF-8")
 	require.NotContains(t, out.stdout, "\x1b", "colours are for terminals")
 	require.Contains(t, runWith(t.Context(), "Hi what is your name", "--chat", "--quiet", "--device=cpu").stdout, "My name is Mote.")
+}
+
+// A model that cannot chat is refused before the device is opened.
+func TestChatWithoutATemplate(t *testing.T) {
+	dir := copyDemo(t)
+	edit(t, dir, checkpoint.TokenizerConfigFile, func(f map[string]any) { delete(f, "chat_template") })
+	requireRefused(t, runArgs(t, "--chat", "--model", dir, "--device", "cuda"), "--chat: ", dir, "has no chat template")
 }
 
 func TestLongMessage(t *testing.T) {

@@ -6,7 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"path/filepath"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kompute-go/kompute-go/internal/cli"
 	"github.com/kompute-go/kompute-go/kompute"
@@ -66,10 +70,10 @@ func parseFlags(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	fs.StringVar(&o.system, "system", "", "system message, a `text`")
 	fs.IntVar(&o.maxTokens, "max-tokens", 256, "maximum number of tokens to generate")
 	fs.Float64Var(&o.sampling.Temperature, "temp", 0, "sampling temperature; 0 is greedy")
-	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "keep the likeliest tokens up to this probability; 1 keeps all")
-	fs.IntVar(&o.sampling.TopK, "top-k", 0, "keep this many of the likeliest tokens; 0 keeps all")
-	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "keep tokens at least this likely, relative to the likeliest")
-	fs.Uint64Var(&o.sampling.Seed, "seed", 0, "seed of the random numbers")
+	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "with --temp: keep the likeliest tokens up to this probability; 1 keeps all")
+	fs.IntVar(&o.sampling.TopK, "top-k", 0, "with --temp: keep this many of the likeliest tokens; 0 keeps all")
+	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "with --temp: keep tokens at least this likely, relative to the likeliest")
+	fs.Uint64Var(&o.sampling.Seed, "seed", 0, "with --temp: seed of the random numbers")
 	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID")
 	fs.IntVar(&o.replace, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that the answer continues")
 	fs.BoolVar(&o.cpuIfLost, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
@@ -84,7 +88,7 @@ func parseFlags(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	fs.BoolVar(&o.stats, "stats", false, "print what the device did, by op; measuring slows it down")
 	fs.StringVar(&o.trace, "trace", "", "write a timeline of host and device to a `file` for Chrome's trace viewer or Perfetto; slows down")
 	fs.BoolVar(&o.chat, "chat", false, "chat: answer one message per line and remember the conversation; /help lists the commands")
-	fs.BoolVar(&o.listDevices, "list-devices", false, "list the devices and exit")
+	fs.BoolVar(&o.listDevices, "list-devices", false, "list the devices and exit; only --json goes with it")
 	fs.BoolVar(&o.compare, "compare-devices", false, "then also answer the first prompt on every other device, and print how fast that was")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object and nothing else")
 	fs.BoolVar(&o.quiet, "quiet", false, "print the text and nothing else")
@@ -134,8 +138,40 @@ func (o *options) check(given map[string]bool) error {
 		return &usageError{"raw", "excludes --no-think, which only a chat template can do"}
 	case o.raw && given["system"]:
 		return &usageError{"raw", "excludes --system, which only a chat template can place"}
+	case !utf8.ValidString(o.system):
+		return &usageError{"system", "invalid UTF-8"}
+	case samePath(o.trace, o.dump):
+		return &usageError{"trace", "names the same file as --dump-region"}
+	}
+	if err := o.checkIgnored(given); err != nil {
+		return err
 	}
 	return errors.Join(o.sampling.Validate(), cli.CheckOutput("trace", o.trace), cli.CheckOutput("dump-region", o.dump))
+}
+
+// checkIgnored rejects flags that would have no effect.
+func (o *options) checkIgnored(given map[string]bool) error {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if o.listDevices && name != "list-devices" && name != "json" {
+			return &usageError{"list-devices", "excludes --" + name}
+		}
+	}
+	for _, name := range []string{"top-p", "top-k", "min-p", "seed"} {
+		if given[name] && o.sampling.Temperature == 0 {
+			return &usageError{name, "requires a --temp above 0; without it, the likeliest token is taken"}
+		}
+	}
+	return nil
+}
+
+// samePath reports whether two paths name the same file; an empty path names none.
+func samePath(a, b string) bool {
+	if a == "" || b == "" {
+		return false
+	}
+	absA, errA := filepath.Abs(a)
+	absB, errB := filepath.Abs(b)
+	return errA == nil && errB == nil && absA == absB
 }
 
 // template is what the chat template gets beside the messages.

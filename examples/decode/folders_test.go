@@ -80,7 +80,7 @@ func TestBadFolders(t *testing.T) {
 		"no weights":             {remove(weights), []string{weights}},
 		"missing shard":          {func(t *testing.T, dir string) { spoilIndex(t, dir, tensor, "model-00002-of-00002.safetensors") }, []string{"model-00002-of-00002.safetensors"}},
 		"shard outside":          {func(t *testing.T, dir string) { spoilIndex(t, dir, tensor, "../model.safetensors") }, []string{index, "../model.safetensors"}},
-		"malformed index":        {write(index, "{"), []string{index}},
+		"malformed index":        {func(t *testing.T, dir string) { inShard(t, dir); write(index, "{")(t, dir) }, []string{index}},
 		"missing tensor":         {func(t *testing.T, dir string) { spoilIndex(t, dir, tensor, "") }, []string{tensor, "missing"}},
 		"no config":              {remove(config), []string{config}},
 		"malformed config":       {write(config, `{"model_type": "qwen3"`), []string{config}},
@@ -110,7 +110,20 @@ func TestBadFolders(t *testing.T) {
 	}
 }
 
+// inShard makes the weights a shard: the index is not read beside model.safetensors.
+func inShard(t *testing.T, dir string) {
+	t.Helper()
+	const shard = "model-00001-of-00001.safetensors"
+	require.NoError(t, os.Rename(filepath.Join(dir, checkpoint.WeightsFile), filepath.Join(dir, shard)))
+	edit(t, dir, checkpoint.IndexFile, func(f map[string]any) {
+		for tensor := range f["weight_map"].(map[string]any) {
+			f["weight_map"].(map[string]any)[tensor] = shard
+		}
+	})
+}
+
 func spoilIndex(t *testing.T, dir, tensor, shard string) {
+	inShard(t, dir)
 	edit(t, dir, checkpoint.IndexFile, func(f map[string]any) {
 		if f["weight_map"].(map[string]any)[tensor] = shard; shard == "" {
 			delete(f["weight_map"].(map[string]any), tensor)

@@ -11,6 +11,8 @@ import (
 )
 
 func main() {
+	// Writing to stdout then fails instead, and the files that were asked for are still written.
+	signal.Ignore(syscall.SIGPIPE)
 	// Ctrl-C is handled where there is something to finish first: see decode and chat.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once

@@ -51,6 +51,9 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 		return err
 	}
 	defer closeInto(&err, folder)
+	if o.chat && folder.Template == nil {
+		return &usageError{"chat", folder.Name() + " has no chat template"}
+	}
 	prompts, err := encodePrompts(ctx, folder, o)
 	if err != nil {
 		return err
@@ -80,14 +83,22 @@ func decode(ctx context.Context, o *options, stdin io.Reader, stdout, stderr io.
 	if err == nil && o.compare && ctx.Err() == nil {
 		err = a.compareDevices(ctx, prompts[0])
 	}
-	// A run that was cancelled before it replayed anything was interrupted: that is its error, not the missing region.
-	if err == nil && o.dump != "" && (ctx.Err() == nil || a.session.Region() != nil) {
-		err = a.dumpRegion(o.dump)
+	return a.writeOutputs(ctx, err)
+}
+
+// writeOutputs writes what --dump-region, --stats and --trace ask for, also after err, an error of
+// answering: it may just be that nobody reads stdout any more.
+func (a *app) writeOutputs(ctx context.Context, err error) error {
+	// A run that failed or was cancelled before it replayed anything has that as its error, not the missing region.
+	if a.dump != "" && (err == nil && ctx.Err() == nil || a.session.Region() != nil) {
+		err = errors.Join(err, a.dumpRegion(a.dump))
 	}
-	if err == nil && o.stats {
-		err = a.printStats(ctx)
+	if a.stats {
+		if e := a.printStats(ctx); err == nil { // otherwise the same may be wrong with stdout or the device again
+			err = e
+		}
 	}
-	if err = errors.Join(err, o.writeTrace()); err == nil {
+	if err = errors.Join(err, a.writeTrace()); err == nil {
 		err = context.Cause(ctx)
 	}
 	return err

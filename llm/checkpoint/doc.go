@@ -1,6 +1,6 @@
 // Package checkpoint reads model folders in MLX's format: config.json,
-// generation_config.json and the weights, which are one model.safetensors or
-// shards listed in model.safetensors.index.json.
+// generation_config.json and the weights, which are one model.safetensors or,
+// without it, shards listed in model.safetensors.index.json.
 //
 // A folder comes from a directory, whose weights are then memory-mapped, or
 // from any [io/fs.FS], such as files embedded in the binary.

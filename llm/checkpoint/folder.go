@@ -95,18 +95,22 @@ func OpenFS(fsys fs.FS, name string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// openWeights opens what the index lists or, without an index, the one file.
+// openWeights opens model.safetensors or, without it, what the index lists. An index beside
+// model.safetensors may be left from other weights: transformers ignores it, too.
 func (c *Checkpoint) openWeights() error {
-	data, err := readSmall(c.fsys, c.root, IndexFile, maxIndexFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		f, err := c.openShard(WeightsFile)
-		if err != nil {
-			return err
-		}
+	f, missing := c.openShard(WeightsFile)
+	if missing == nil {
 		for _, name := range f.Names() {
 			c.add(f, name)
 		}
 		return nil
+	}
+	if !errors.Is(missing, fs.ErrNotExist) {
+		return missing
+	}
+	data, err := readSmall(c.fsys, c.root, IndexFile, maxIndexFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return missing
 	}
 	if err != nil {
 		return err
@@ -238,7 +242,8 @@ func (c *Checkpoint) Tensor(name string) (Tensor, error) {
 }
 
 // EOS returns the token ids that end a generation: generation_config.json's
-// where it gives any, else config.json's.
+// where it gives any, else config.json's. If both give none, tokenizer_config.json may
+// still name a token, whose id only the tokenizer knows.
 func (c *Checkpoint) EOS() []int {
 	if c == nil || c.Config == nil {
 		return nil

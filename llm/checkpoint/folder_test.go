@@ -140,6 +140,18 @@ func TestShards(t *testing.T) {
 	check(checkpoint.Open(link))
 }
 
+// model.safetensors comes first: an index beside it may be left from weights in shards.
+func TestWeightsBesideAStaleIndex(t *testing.T) {
+	for _, index := range []string{`{"weight_map":{"a":"gone.safetensors"}}`, "x"} {
+		files := folder(t)
+		files[checkpoint.WeightsFile], files[checkpoint.IndexFile] = weights(t, "d", "e"), text(index)
+		c, err := checkpoint.OpenFS(files, "x")
+		require.NoError(t, err)
+		require.Equal(t, []string{"d", "e"}, c.Names())
+		require.NoError(t, c.Close())
+	}
+}
+
 func TestFolderErrors(t *testing.T) {
 	index := func(s string) func(fstest.MapFS) { return func(f fstest.MapFS) { f[checkpoint.IndexFile] = text(s) } }
 	without := func(name string) func(fstest.MapFS) { return func(f fstest.MapFS) { delete(f, name) } }

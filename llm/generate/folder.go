@@ -2,10 +2,8 @@ package generate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"slices"
 	"unicode/utf8"
 
@@ -24,6 +22,8 @@ type Folder struct {
 	Checkpoint *checkpoint.Checkpoint
 	Tokenizer  *tokenizer.Tokenizer
 	Template   *chat.Template // nil where the folder has none
+
+	eos []int // the token that only tokenizer_config.json names, if any
 }
 
 var errNilFolder = fmt.Errorf("%w: the folder is nil", kompute.ErrInvalid)
@@ -72,12 +72,16 @@ func (f *Folder) Limits() model.Limits {
 	return f.Spec.Config.Limits()
 }
 
-// EOS returns the tokens that end a turn.
+// EOS returns the tokens that end a turn: those of [checkpoint.Checkpoint.EOS] or, if
+// there are none, eos_token of tokenizer_config.json.
 func (f *Folder) EOS() []int {
 	if f == nil {
 		return nil
 	}
-	return f.Checkpoint.EOS()
+	if ids := f.Checkpoint.EOS(); len(ids) > 0 {
+		return ids
+	}
+	return slices.Clone(f.eos)
 }
 
 // Close closes the weights. Models loaded from the folder must be closed first.
@@ -87,32 +91,6 @@ func (f *Folder) Close() error {
 		return nil
 	}
 	return f.Checkpoint.Close()
-}
-
-// readText reads tokenizer and chat template.
-func (f *Folder) readText() error {
-	data, err := f.Checkpoint.ReadFile(checkpoint.TokenizerFile)
-	if err != nil {
-		return err
-	}
-	if f.Tokenizer, err = tokenizer.Load(data); err != nil {
-		return fmt.Errorf("%s: %w", path.Join(f.Name(), checkpoint.TokenizerFile), err)
-	}
-	f.Template, err = chat.Open(f.Checkpoint.FS())
-	if errors.Is(err, chat.ErrNoTemplate) {
-		err = nil
-	}
-	if unreadable := new(chat.FileError); errors.As(err, &unreadable) {
-		return fmt.Errorf("%s: %w", f.Name(), err)
-	}
-	if err != nil {
-		file := chat.TokenizerConfigFile
-		if _, missing := fs.Stat(f.Checkpoint.FS(), chat.TemplateFile); missing == nil && errors.Is(err, chat.ErrTemplate) {
-			file = chat.TemplateFile
-		}
-		return fmt.Errorf("%s: %w", path.Join(f.Name(), file), err)
-	}
-	return nil
 }
 
 // EncodeText returns the tokens of a raw text, after those that the tokenizer puts

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"sync"
 
@@ -157,11 +158,21 @@ func Inspect(c *checkpoint.Checkpoint) (Spec, error) {
 		return Spec{}, err
 	}
 	typ, _ := arch.names()
-	f := c.Config.Fields()
+	return Spec{Type: typ, Config: config, arch: arch}, checkEOS(c, config.Limits().Vocabulary)
+}
+
+// checkEOS rejects tokens to end with that the model does not have, and names the file that gives them.
+func checkEOS(c *checkpoint.Checkpoint, vocabulary int) error {
+	file := c.Config.File()
+	if len(c.Generation.EOS) > 0 {
+		file = path.Join(c.Name(), checkpoint.GenerationFile)
+	}
 	for _, id := range c.EOS() {
-		if v := config.Limits().Vocabulary; id >= v {
-			f.Fail("eos_token_id", "token id %d is not below vocab_size %d", id, v)
+		if id >= vocabulary {
+			return &checkpoint.ConfigError{
+				File: file, Field: "eos_token_id", Reason: fmt.Sprintf("token id %d is not below vocab_size %d", id, vocabulary),
+			}
 		}
 	}
-	return Spec{Type: typ, Config: config, arch: arch}, f.Err()
+	return nil
 }

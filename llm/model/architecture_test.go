@@ -1,10 +1,13 @@
 package model_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/qwen3"
@@ -50,8 +53,18 @@ func TestInspect(t *testing.T) {
 			require.ErrorContains(t, err, part, name)
 		}
 	}
+	dir := t.TempDir()
+	testmodel.Small().Write(t, dir)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, checkpoint.GenerationFile), []byte(`{"eos_token_id":96}`), 0o600))
+	generation, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer generation.Close()
+	_, err = model.Inspect(generation)
+	require.ErrorIs(t, err, checkpoint.ErrConfig)
+	require.ErrorContains(t, err, filepath.ToSlash(dir)+"/generation_config.json: ")
+	require.ErrorContains(t, err, "eos_token_id: token id 96 is not below vocab_size 96")
 	var unknown *checkpoint.UnsupportedError
-	_, err := model.Inspect(changed(t, object{"model_type": "mamba"}))
+	_, err = model.Inspect(changed(t, object{"model_type": "mamba"}))
 	require.ErrorAs(t, err, &unknown)
 	require.Equal(t, model.Types(), unknown.Supported)
 }

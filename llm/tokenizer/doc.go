@@ -12,6 +12,9 @@
 // Encode does not add tokens that belong before or after a text, such as Llama's
 // <|begin_of_text|>: see [Tokenizer.Prefix].
 //
-// The file may come from anywhere: components that this package does not know
-// are refused by name with [UnsupportedError], broken files with [FormatError].
+// Added tokens may also be in tokenizer_config.json, for [LoadWith].
+//
+// The files may come from anywhere: components that this package does not know
+// are refused by name with [UnsupportedError], broken files with [FormatError] and
+// [ConfigError].
 package tokenizer

@@ -8,7 +8,7 @@ import (
 
 // The sentinels that the typed errors of this package wrap.
 var (
-	// ErrFormat says that tokenizer.json is malformed.
+	// ErrFormat says that tokenizer.json or tokenizer_config.json is malformed.
 	ErrFormat = errors.New("malformed tokenizer")
 	// ErrUnsupported says that tokenizer.json asks for an unknown component.
 	ErrUnsupported = errors.New("unsupported tokenizer")
@@ -32,6 +32,18 @@ func (e *FormatError) Error() string {
 
 // Unwrap returns ErrFormat.
 func (e *FormatError) Unwrap() error { return ErrFormat }
+
+// ConfigError reports a wrong value in tokenizer_config.json. It wraps ErrFormat.
+type ConfigError struct {
+	Field  string // where in the file, e.g. "eos_token", or empty
+	Reason string
+}
+
+// Error names the field and the reason.
+func (e *ConfigError) Error() string { return (&FormatError{e.Field, e.Reason}).Error() }
+
+// Unwrap returns ErrFormat.
+func (e *ConfigError) Unwrap() error { return ErrFormat }
 
 // UnsupportedError reports a component that this package does not know. It
 // wraps ErrUnsupported.

@@ -58,7 +58,11 @@ func (m *mergeLine) UnmarshalJSON(raw []byte) error {
 
 // Load reads the contents of tokenizer.json. It fails with FormatError or
 // UnsupportedError.
-func Load(data []byte) (*Tokenizer, error) {
+func Load(data []byte) (*Tokenizer, error) { return LoadWith(data, nil) }
+
+// LoadWith is Load with the added tokens of tokenizer_config.json, unless that is nil. Besides the
+// errors of Load it fails with ConfigError, if the two files contradict each other.
+func LoadWith(data []byte, c *Config) (*Tokenizer, error) {
 	if !utf8.Valid(data) {
 		return nil, &FormatError{Reason: "not valid UTF-8"}
 	}
@@ -80,7 +84,11 @@ func Load(data []byte) (*Tokenizer, error) {
 	if err := loadDecoder(f.Decoder, 0); err != nil {
 		return nil, err
 	}
-	if err := t.loadAdded(f.AddedTokens); err != nil {
+	added, err := t.merge(f.AddedTokens, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.loadAdded(added); err != nil {
 		return nil, err
 	}
 	return t, t.loadPostProcessor(f.PostProcessor, 0)

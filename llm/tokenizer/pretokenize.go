@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 	"unicode/utf8"
 
@@ -15,6 +16,14 @@ const maxNesting = 4
 // matchTimeout bounds one match of a pattern that came with a file: a
 // backtracking pattern can take exponential time.
 const matchTimeout = 5 * time.Second
+
+// Limits on the patterns of a file: memory and time for compiling grow with their bytes, and each Split is a pass over
+// every text. Those of published models have a few hundred bytes.
+const (
+	maxPattern  = 16 << 10
+	maxPatterns = 64 << 10 // of all together
+	maxParts    = 64       // Splits and the ByteLevel after them
+)
 
 const (
 	// qwenPattern is the split pattern of Qwen 2 and 3, and llamaPattern that of Llama
@@ -33,6 +42,9 @@ type splitter func(ctx context.Context, out []string, text string) ([]string, er
 func loadPreTokenizer(raw json.RawMessage) ([]splitter, error) {
 	parts, err := flatten(raw, 0)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkPatterns(parts); err != nil {
 		return nil, err
 	}
 	var out []splitter
@@ -66,6 +78,38 @@ type preTokenizer struct {
 	UseRegex      *bool `json:"use_regex"`
 }
 
+// checkPatterns refuses patterns beyond the limits.
+func checkPatterns(parts []preTokenizer) error {
+	fail := func(format string, args ...any) error {
+		return &FormatError{Field: "pre_tokenizer", Reason: fmt.Sprintf(format, args...)}
+	}
+	all := 0
+	for _, p := range parts {
+		n := len(p.pattern())
+		if n > maxPattern {
+			return fail("a Split pattern has %d bytes, more than %d", n, maxPattern)
+		}
+		if all += n; all > maxPatterns {
+			return fail("the Split patterns together have more than %d bytes", maxPatterns)
+		}
+	}
+	if len(parts) > maxParts {
+		return fail("%d components, more than %d", len(parts), maxParts)
+	}
+	return nil
+}
+
+// pattern is the regular expression of a Split; "" without one.
+func (p *preTokenizer) pattern() string {
+	switch {
+	case p.Pattern.Regex != nil:
+		return *p.Pattern.Regex
+	case p.Pattern.String != nil:
+		return regexp2.Escape(*p.Pattern.String)
+	}
+	return ""
+}
+
 // flatten lists the components of nested sequences in order.
 func flatten(raw json.RawMessage, depth int) ([]preTokenizer, error) {
 	if isNull(raw) {
@@ -96,16 +140,14 @@ func (p *preTokenizer) split() (splitter, error) {
 		return nil, &UnsupportedError{Component: "Split behavior", Got: p.Behavior, Supported: []string{"Isolated, not inverted"}}
 	}
 	switch {
+	case p.Pattern.Regex == nil && p.Pattern.String == nil:
+		return nil, &FormatError{Field: "pre_tokenizer", Reason: "Split without a pattern"}
 	case p.Pattern.Regex != nil && *p.Pattern.Regex == qwenPattern:
 		return scanner(1), nil
 	case p.Pattern.Regex != nil && *p.Pattern.Regex == llamaPattern:
 		return scanner(3), nil
-	case p.Pattern.Regex != nil:
-		return regexSplitter(*p.Pattern.Regex)
-	case p.Pattern.String != nil:
-		return regexSplitter(regexp2.Escape(*p.Pattern.String))
 	}
-	return nil, &FormatError{Field: "pre_tokenizer", Reason: "Split without a pattern"}
+	return regexSplitter(p.pattern())
 }
 
 // byteLevel builds what ByteLevel does before bytes become symbols.
@@ -166,7 +208,9 @@ func splitRegex(ctx context.Context, re *regexp2.Regexp, out []string, text stri
 		}
 	}
 	if err != nil {
-		return nil, &EncodingError{Offset: -1, Reason: "split pattern: " + err.Error()}
+		// The error of a time limit quotes all of the text, which may be private.
+		return nil, &EncodingError{Offset: -1, Reason: fmt.Sprintf(
+			"a match of the split pattern took more than %v, at byte %d of a part of %d bytes", re.MatchTimeout, at, len(text))}
 	}
 	if at < len(text) {
 		out = append(out, text[at:])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlclark/regexp2"
 	"github.com/stretchr/testify/require"
@@ -77,6 +78,16 @@ func TestScanProperty(t *testing.T) {
 		}
 		checkScan(t, text)
 	})
+}
+
+// A match that takes too long is reported without the text, which may be private.
+func TestTimeoutDoesNotQuoteTheText(t *testing.T) {
+	re := regexp2.MustCompile(`b|(a+)+c`, regexp2.None)
+	re.MatchTimeout = 20 * time.Millisecond
+	_, err := splitRegex(context.Background(), re, nil, "bb"+strings.Repeat("a", 200))
+	require.ErrorIs(t, err, ErrEncoding)
+	require.ErrorContains(t, err, "took more than 20ms, at byte 2 of a part of 202 bytes")
+	require.NotContains(t, err.Error(), "aaa")
 }
 
 // FuzzScan looks for a text on which a scanner and its pattern differ.

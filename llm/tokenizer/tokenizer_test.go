@@ -242,6 +242,9 @@ func TestMalformed(t *testing.T) {
 		"added shares id":  small("added_tokens", `[{"id":0,"content":"x"}]`),
 		"added twice":      small("added_tokens", `[{"id":8,"content":"x"},{"id":9,"content":"x"}]`),
 		"no pattern":       small("pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Split","behavior":"Isolated"},{"type":"ByteLevel"}]}`),
+		"a long pattern":   small("pre_tokenizer", splits(16<<10+1)),
+		"long patterns":    small("pre_tokenizer", splits(16<<10, 16<<10, 16<<10, 16<<10, 1)),
+		"many patterns":    small("pre_tokenizer", splits(make([]int, 64)...)),
 		"no decoder":       small("decoder", `null`),
 	} {
 		_, err := tokenizer.Load([]byte(text))
@@ -250,6 +253,15 @@ func TestMalformed(t *testing.T) {
 		require.ErrorAs(t, err, &e, name)
 		require.NotEmpty(t, e.Error())
 	}
+}
+
+// splits is a pre_tokenizer with Splits whose patterns have these numbers of bytes.
+func splits(bytes ...int) string {
+	var all strings.Builder
+	for _, n := range bytes {
+		fmt.Fprintf(&all, `{"type":"Split","behavior":"Isolated","pattern":{"Regex":"%s"}},`, strings.Repeat("c", n))
+	}
+	return `{"type":"Sequence","pretokenizers":[` + all.String() + `{"type":"ByteLevel","use_regex":false}]}`
 }
 
 func TestUnsupported(t *testing.T) {
@@ -284,6 +296,7 @@ func TestAccepted(t *testing.T) {
 		"version line":   small("model", `{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"abab":3},"merges":["#version: 0.2","a b","ab ab"]}`),
 		"post processor": small("post_processor", `{"type":"Sequence","processors":[{"type":"ByteLevel"}]}`),
 		"decoder":        small("decoder", `{"type":"Sequence","decoders":[{"type":"ByteLevel"}]}`),
+		"long patterns":  small("pre_tokenizer", splits(16<<10, 16<<10, 16<<10, 16<<10)),
 		"nested":         small("pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Sequence","pretokenizers":[{"type":"ByteLevel","use_regex":false}]}]}`),
 	} {
 		tok, err := tokenizer.Load([]byte(text))
