@@ -89,7 +89,9 @@ func (t *attentionStep) join(head int, row []float32) {
 		total += factors[i] * t.softmax.total[at]
 	}
 	simd.MulAdd(row, t.dv, factors[:], parts, 1, t.softmax.sums[head*t.dv:], t.queries*t.dv, t.dv, parts, false)
-	if total != 0 { // otherwise no key was seen, and the sums are 0
+	if total == 0 { // no key has a weight, but the sums are NaN where values are not finite
+		clear(row)
+	} else {
 		simd.Scale(row, 1/total)
 	}
 	roundFloats(t.dtype, row)

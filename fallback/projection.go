@@ -208,10 +208,10 @@ func (p *projection) placeIn(b *block, matrix int) []float32 {
 	return place(out, out.Offset+b.lo*stride, stride, b.hi-b.lo, b.space)
 }
 
-// strideOf returns how far apart the elements of a result or residual are: several rows follow one
-// another, whatever stride an axis of one element has.
+// strideOf returns how far apart the elements of a result or residual are. Those of a contiguous one
+// follow one another, whatever stride an axis of one element has: the last axis may be one.
 func (p *projection) strideOf(a *array.Array) int {
-	if p.rows > 1 {
+	if a.IsContiguous() {
 		return 1
 	}
 	return a.Strides[len(a.Strides)-1]

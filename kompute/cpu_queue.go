@@ -50,11 +50,10 @@ func (q *cpuQueue) append(op Op) error {
 		op.unpin()
 		return opError(&op, "no CPU implementation was given", ErrUnsupported)
 	}
-	op = op.kept()
 	if q.s.capture != nil {
-		q.appendCaptured(op)
-		return nil
+		return q.appendCaptured(op)
 	}
+	op = op.kept()
 	for op.busy() {
 		d.cond.Wait()
 	}

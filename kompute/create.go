@@ -73,9 +73,10 @@ func Zeros[T Element](d *Device, shape ...int) (*Tensor[T], error) {
 // copying it. data must hold exactly the elements of shape, and must not change
 // until the view and all views of it are closed; owner is kept alive until
 // then. The view is read-only for Write and for ops. The CPU backend copies data whose
-// address is not a multiple of 4. Errors are as for New, and ErrDType. If data is a mapped
+// address is not a multiple of 4. Errors are as for New, ErrDType, and ErrInvalid for bytes of
+// DTypeBool other than 0 and 1, for which all of data is read now. If data is a mapped
 // file that shrinks, work and reads that need it fail with ErrFault, and so does a Wrap
-// that has to copy it.
+// that has to copy or to read it.
 func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, error) {
 	if dtype.Size() == 0 {
 		return nil, &OpError{Op: "wrap", Shapes: [][]int{shape}, DTypes: []DType{dtype}, Reason: "no element type", Err: ErrDType}
@@ -85,6 +86,11 @@ func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, 
 		if len(data) != st.bytes {
 			return fmt.Errorf("%d bytes given, %d needed: %w", len(data), st.bytes, ErrShape)
 		}
+		if dtype == DTypeBool {
+			if err := checkBools(data); err != nil {
+				return err
+			}
+		}
 		st.shared, st.readOnly, st.filled = &sharedMemory{owner: owner}, true, true
 		return d.backend.wrap(st, data)
 	})
@@ -93,6 +99,21 @@ func Wrap(d *Device, dtype DType, data []byte, owner any, shape ...int) (*View, 
 	}
 	v.st.addNet()
 	return v, nil
+}
+
+// checkBools returns ErrInvalid if a byte is neither 0 nor 1: kernels, and Go, rely on
+// that.
+func checkBools(data []byte) error {
+	bad := byte(0)
+	err := touching(func() {
+		if i := slices.IndexFunc(data, func(b byte) bool { return b > 1 }); i >= 0 {
+			bad = data[i]
+		}
+	})
+	if err == nil && bad != 0 {
+		err = fmt.Errorf("a byte is %d, and a bool is 0 or 1: %w", bad, ErrInvalid)
+	}
+	return err
 }
 
 // create makes a tensor with contiguous storage of its own; the caller calls

@@ -30,10 +30,19 @@ func (s *Stream) RecordInto(ev *Event) {
 		return
 	}
 	_ = s.failCapture("record", "an event inside a region", nil)
-	m, _ := s.flush(s.context()) // a failure poisons the stream, and the event with it
+	m := s.flushForEvent()
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	ev.m = m
+}
+
+// flushForEvent is flush whose context does not end the wait for s.mu: without the
+// lock, nothing would be submitted, and the event would not cover the work before it.
+func (s *Stream) flushForEvent() mark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, _ := s.flushLocked(s.context()) // a failure poisons the stream, and the event with it
+	return m
 }
 
 // Wait makes work enqueued on s from now on start after the event, which may be

@@ -96,6 +96,7 @@ const errorRoom = 1 << 10
 func (m *callMemory) paramsAt() int { return errorRoom + m.arrays*int(unsafe.Sizeof(nativeArray{})) }
 
 // set fills in the arguments of op. It returns false if an operand, other than a new result, needs a tensor first.
+// dev.mu is held.
 func (m *callMemory) set(n native, op *Op) bool {
 	if len(op.Args) > m.arrays || len(op.Params) > m.params || m.at == nil {
 		n.growCall(m, max(len(op.Args), 8, m.arrays), max(len(op.Params), 128, m.params))
@@ -131,7 +132,8 @@ type nativeArray struct {
 
 // set makes a the native form of an operand, absent if it has no View. Shape and
 // strides beyond the rank stay what they were. The op is to make the tensor of
-// storage that has none.
+// storage that has none. dev.mu is held; the storage is pinned, so that its tensor
+// stays valid afterwards.
 func (a *nativeArray) set(arg *Arg) {
 	v := arg.View
 	if v == nil {

@@ -44,7 +44,8 @@ type Op struct {
 	// CPU runs the op on host arrays, one for each of Args; absent ones are
 	// zero values. Params is a copy of the op's. Both are valid only during the
 	// call. It is called on the CPU device, and on others if they do not support
-	// the op.
+	// the op. Regions of the CPU device run attention and quantized products by
+	// Name, Args and Params instead, which must be as in ops.def.
 	CPU func(args []Array, params []byte) error
 	// Rows is how many rows a product multiplies with one matrix, for
 	// StreamStats.CallsByRows; 0 for other ops.

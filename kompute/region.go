@@ -209,7 +209,9 @@ func (u *regionUse) access() Access {
 	return access
 }
 
-// enqueued records how replays use the caller's storage. dev.mu is held.
+// enqueued records how replays use the caller's storage. dev.mu is held, but may not
+// have been since enter: a tensor that was closed or has failed meanwhile counts as
+// later than these replays. It keeps its error, and the next replay checks it.
 func (r *Region) enqueued(times int) {
 	r.replays += uint64(times)
 	r.s.replays += uint64(times)
@@ -217,13 +219,16 @@ func (r *Region) enqueued(times int) {
 	if r.noted == r.s.dev.changes {
 		return
 	}
+	unchanged := r.checked == r.s.dev.changes
 	for i := range r.uses {
-		if u := &r.uses[i]; u.writes {
+		if u := &r.uses[i]; u.writes && u.check() == nil {
 			u.st.madeBy(r.s)
 		}
 	}
 	r.noted = r.s.dev.changes
-	r.checked = r.noted // the changes by madeBy are this region's own
+	if unchanged {
+		r.checked = r.noted // the changes by madeBy are this region's own
+	}
 }
 
 // Stats returns the region's counters.

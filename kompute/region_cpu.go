@@ -21,7 +21,14 @@ type cpuRegion struct {
 func (q *cpuQueue) beginCapture() error { return nil }
 
 // appendCaptured is append during a capture. The ops stay pinned. dev.mu is held.
-func (q *cpuQueue) appendCaptured(op Op) { q.s.capture.note(op) }
+func (q *cpuQueue) appendCaptured(op Op) error {
+	if err := op.checkForm(); err != nil {
+		op.unpin()
+		return err
+	}
+	q.s.capture.note(op.kept())
+	return nil
+}
 
 func (q *cpuQueue) abortCapture(c *capture) {
 	q.s.dev.mu.Lock()
@@ -37,7 +44,11 @@ func (q *cpuQueue) endCapture(r *Region, c *capture) error {
 	d.mu.Lock()
 	graph := newCPUGraph(c)
 	d.mu.Unlock()
-	out := graph.lower(c.ops, d.opts.withoutPass)
+	out, err := graph.lower(c.ops, d.opts.withoutPass)
+	if err != nil {
+		q.abortCapture(c)
+		return err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out.memory = graph.transients(c, out.calls)

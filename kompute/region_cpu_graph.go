@@ -62,11 +62,16 @@ func (g *cpuGraph) array(v *View) fusion.Array {
 	return fusion.Array{Storage: st, DType: v.dtype, Layout: v.layout}
 }
 
-// lower runs the passes and lists what is left, in the order in which it runs.
-func (g *cpuGraph) lower(ops []Op, disabled func(pass string) bool) *cpuRegion {
+// lower runs the passes and lists what is left, in the order in which it runs. Both look
+// at shapes that only the typed ops have checked; on shapes of other callers they may
+// panic, which is the capture's error.
+func (g *cpuGraph) lower(ops []Op, disabled func(pass string) bool) (out *cpuRegion, err error) {
+	at := &Op{Name: "capture"}
+	defer g.capture.s.recovered(at, &err)
 	g.Run(disabled)
-	out := &cpuRegion{ops: ops}
+	out = &cpuRegion{ops: ops}
 	for _, n := range g.Nodes() {
+		at.Name = n.Name
 		c := cpuCall{Node: n, scratch: -1, operands: make([]*storage, len(n.Arrays))}
 		arrays := make([]array.Array, len(n.Arrays))
 		for i, a := range n.Arrays {
@@ -78,6 +83,12 @@ func (g *cpuGraph) lower(ops []Op, disabled func(pass string) bool) *cpuRegion {
 		c.stages = fallback.StagesOf(n.Name, arrays, n.Params)
 		out.calls = append(out.calls, c)
 	}
+	out.order()
+	return out, nil
+}
+
+// order sorts the calls by level and lists their loops.
+func (out *cpuRegion) order() {
 	levels(out.calls)
 	slices.SortStableFunc(out.calls, func(a, b cpuCall) int { return a.level - b.level })
 	last := 0
@@ -93,7 +104,6 @@ func (g *cpuGraph) lower(ops []Op, disabled func(pass string) bool) *cpuRegion {
 			out.dispatches = append(out.dispatches, d)
 		}
 	}
-	return out
 }
 
 // loops counts the call's loops.

@@ -35,9 +35,11 @@ func (c *cpuRegion) prepare(s *Stream) error {
 	return nil
 }
 
-// partsOf returns the loops of a call.
-func (c *cpuRegion) partsOf(s *Stream, i int) ([]workers.Part, error) {
+// partsOf returns the loops of a call. Making them looks at the operands' shapes, and a
+// panic on shapes that do not fit becomes the replay's error.
+func (c *cpuRegion) partsOf(s *Stream, i int) (parts []workers.Part, err error) {
 	call := &c.calls[i]
+	defer s.recovered(&Op{Name: call.Name}, &err)
 	arrays := make([]array.Array, len(call.Arrays))
 	bytes := 0
 	for k, a := range call.Arrays {
@@ -57,8 +59,7 @@ func (c *cpuRegion) partsOf(s *Stream, i int) ([]workers.Part, error) {
 		t := c.memory[call.scratch]
 		scratch = unsafe.Slice((*float32)(unsafe.Pointer(&c.arena[t.offset])), call.stages.Scratch)
 	}
-	parts, err := call.stages.Make(arrays, scratch)
-	if err != nil {
+	if parts, err = call.stages.Make(arrays, scratch); err != nil {
 		return nil, s.located(Op{Name: call.Name}, "", err)
 	}
 	return parts, nil

@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"log/slog"
 	"runtime"
 	"slices"
 	"sync"
@@ -10,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
 // program is random work on a few tensors of the caller, some of it in place, with
@@ -150,4 +153,48 @@ func TestRegionWhoseOpFails(t *testing.T) {
 	require.ErrorContains(t, err, "unary")
 	require.Equal(t, 3, calls)
 	require.ErrorIs(t, r.Replay(bg), errTest)
+}
+
+// A region runs some ops as loops that look for each operand in its place. An op of
+// another form fails the capture; one with operands of the wrong shapes fails there or
+// poisons the stream.
+func TestMalformedOpsInRegions(t *testing.T) {
+	d := openTest(t, "cpu", WithLogger(slog.New(slog.DiscardHandler)))
+	for name, form := range loopForms {
+		x := tensor(t, d, upTo(4))
+		op := Op{Name: name, CPU: func([]array.Array, []byte) error { return errTest }}
+		for len(op.Args) < form.operands {
+			_, err := newStream(t, d).Capture(func(s *Stream) { s.Enqueue(op) })
+			var refused *CaptureError
+			require.ErrorAs(t, err, &refused, name)
+			require.ErrorIs(t, err, ErrInvalid, name)
+			require.Equal(t, name, refused.Op)
+			op.Args = append(op.Args, InOut(x.View()))
+		}
+		op.Params = make([]byte, form.params)
+		s := newStream(t, d)
+		r, err := s.Capture(func(s *Stream) { s.Enqueue(op) })
+		if err == nil {
+			require.NoError(t, r.Replay(bg))
+			err = s.Synchronize(bg)
+			_ = r.Close()
+		} else {
+			require.ErrorIs(t, err, ErrCapture)
+			require.NoError(t, s.Synchronize(bg), "the stream is unchanged")
+		}
+		require.Error(t, err, name)
+		require.Zero(t, x.View().st.pins, name)
+	}
+}
+
+// Every op that a region runs as loops is checked.
+func TestFormsOfLoops(t *testing.T) {
+	for _, op := range opdef.Ops {
+		if _, found := loopForms[op.Name]; !found {
+			require.Nil(t, fallback.StagesOf(op.Name, make([]array.Array, len(op.Operands)), nil), op.Name)
+		}
+	}
+	for _, name := range opdef.FusedOps {
+		require.Contains(t, loopForms, name)
+	}
 }

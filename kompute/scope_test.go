@@ -2,6 +2,8 @@ package kompute
 
 import (
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 )
@@ -85,6 +87,36 @@ func TestKeep(t *testing.T) {
 		require.Same(t, failed, Keep(outer, failed))
 		require.Same(t, x, Keep(nil, x))
 	})
+}
+
+// slowOps is a native library that takes its time to append an op.
+type slowOps struct{ native }
+
+func (n slowOps) op(stream unsafe.Pointer, op int32, m *callMemory, arrays, params int) error {
+	time.Sleep(20 * time.Millisecond)
+	return n.native.op(stream, op, m, arrays, params)
+}
+
+// Keep moves a tensor while an op of another stream is being appended that uses it. The
+// race detector watches, so nothing else may order the two.
+func TestKeepWhileAnotherStreamUsesTheTensor(t *testing.T) {
+	d := vulkanOrSkip(t)
+	s, other := newStream(t, d), newStream(t, d)
+	x := tensor(t, d, upTo(3))
+	sc := s.Scope()
+	y := run(s, "add", x, x)
+	b := d.backend.(*vulkanBackend)
+	before := b.native
+	b.native = slowOps{before}
+	appended := make(chan *Tensor[float32])
+	go func() { appended <- run(other, "add", y, y) }()
+	time.Sleep(5 * time.Millisecond)
+	Keep(sc, y)
+	z := closing(t, <-appended)
+	b.native = before
+	sc.Close()
+	require.Equal(t, []float32{0, 4, 8}, read(t, z))
+	require.Equal(t, []float32{0, 2, 4}, read(t, closing(t, y)))
 }
 
 func TestClosingAnOuterScopeClosesInnerOnes(t *testing.T) {

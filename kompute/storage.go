@@ -16,8 +16,8 @@ type storage struct {
 	// processor's cache.
 	dev      *Device
 	bytes    int
-	res      *resource
-	readOnly bool // the memory is the caller's and is never written; never changes
+	res      *resource // it and what it points to: guarded by dev.mu once others know the storage
+	readOnly bool      // the memory is the caller's and is never written; never changes
 
 	// Guarded by dev.mu, except where atomics are read.
 	filled  bool        // it has had content, or work that makes some was enqueued

@@ -138,6 +138,29 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// An event covers the work before it, also of a stream whose context has ended while
+// others hold the stream.
+func TestRecordOfACancelledStream(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		ctx, cancel := context.WithCancel(bg)
+		s, err := d.NewStream(WithContext(ctx))
+		require.NoError(t, err)
+		open := holdBack(t, s)
+		y := closing(t, run(s, "neg", tensor(t, d, upTo(2))))
+		cancel()
+		s.mu.Lock()
+		recorded := make(chan *Event, 1)
+		go func() { recorded <- s.Record() }()
+		time.Sleep(20 * time.Millisecond) // so that Record waits for the lock
+		s.mu.Unlock()
+		ev := <-recorded
+		require.False(t, ev.Done())
+		open()
+		require.NoError(t, ev.Wait(bg))
+		require.Equal(t, []float32{0, -1}, read(t, y))
+	})
+}
+
 func TestEventOrdersStreamsWithoutData(t *testing.T) {
 	d := openTest(t, "cpu")
 	a, b := newStream(t, d), newStream(t, d)
@@ -241,7 +264,8 @@ func TestEnqueueRefusesBadOperands(t *testing.T) {
 			"zero":     {In(&View{}), ErrInvalid},
 			"access":   {Arg{View: x.View(), Access: 7}, ErrInvalid},
 			"beyond":   {In(layout(array.Layout{Shape: []int{7}, Strides: []int{1}})), ErrInvalid},
-			"before":   {In(layout(array.Layout{Shape: []int{2}, Strides: []int{-1}})), ErrInvalid},
+			"before":   {In(layout(array.Layout{Shape: []int{2}, Strides: []int{1}, Offset: -1})), ErrInvalid},
+			"negative": {In(layout(array.Layout{Shape: []int{2}, Strides: []int{-1}, Offset: 1})), ErrShape},
 			"too many": {In(layout(array.Layout{Shape: make([]int, 9), Strides: make([]int, 9)})), ErrShape},
 			"failed":   {In(Failed[float32](nil, errTest).View()), errTest},
 		} {

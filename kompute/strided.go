@@ -15,7 +15,9 @@ func overlaps(l array.Layout) bool {
 	return false
 }
 
-// gather copies the elements of a view to dst in row-major order.
+// gather copies the elements of a view to dst in row-major order. Undefined content, and
+// what a caller's kernel or Op.CPU has written, may have bytes that are no Go bools: those
+// become true.
 func gather[T Element](dst, storage []T, l array.Layout) {
 	walk(l, func(i, at, n, stride int) {
 		if stride == 1 {
@@ -26,6 +28,11 @@ func gather[T Element](dst, storage []T, l array.Layout) {
 			dst[i+k] = storage[at+k*stride]
 		}
 	})
+	if bools, is := any(dst).([]bool); is {
+		for i, b := range array.Bytes(bools) {
+			bools[i] = b != 0
+		}
+	}
 }
 
 // walk calls f for each run along the innermost axis, with the row-major index

@@ -98,17 +98,31 @@ func (v *View) Close() error {
 
 // WithLayout returns the storage in another layout, for the operands of an op.
 // It is borrowed: it does not keep the storage open and needs no Close. Its Err is
-// ErrShape if l is not a valid layout. A valid one that exceeds the storage is rejected
+// ErrShape if l is not a valid layout, or has a negative stride along an axis longer than
+// 1, which not every device supports. A valid one that exceeds the storage is rejected
 // with ErrInvalid by whatever reads or writes its elements.
 func (v *View) WithLayout(l Layout) *View {
 	v = v.made()
 	out := &View{dtype: v.dtype, err: v.err, borrowed: true}
-	if err := l.Check(); err != nil {
+	if err := checkForOps(l); err != nil {
 		out.err = &OpError{Op: "layout", Shapes: [][]int{l.Shape}, DTypes: []DType{v.dtype}, Reason: err.Error(), Err: ErrShape}
 		return out
 	}
 	out.place(v.st, v.dtype, l)
 	return out
+}
+
+// checkForOps returns why l is no layout of an operand.
+func checkForOps(l Layout) error {
+	if err := l.Check(); err != nil {
+		return err
+	}
+	for i, d := range l.Shape {
+		if d > 1 && l.Strides[i] < 0 {
+			return fmt.Errorf("a negative stride in %v", l.Strides)
+		}
+	}
+	return nil
 }
 
 // inside returns ErrInvalid if the view's elements exceed its storage, as those of WithLayout may.

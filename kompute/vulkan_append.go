@@ -71,7 +71,7 @@ func (st *storage) takeNative(tensor uintptr) {
 func (q *vulkanQueue) makeOperands(op *Op) error {
 	for i := range op.Args {
 		a := &op.Args[i]
-		if a.View == nil || a.View.st.res.native != nil || op.algorithm == nil && a.isNew() {
+		if a.View == nil || op.algorithm == nil && a.isNew() {
 			continue
 		}
 		if err := q.retryOutOfMemory(func() error { _, err := q.b.handle(a.View.st); return err }); err != nil {
@@ -93,10 +93,7 @@ func (q *vulkanQueue) record(op *Op) error {
 		if err := q.makeOperands(op); err != nil {
 			return err
 		}
-		arrays := make([]nativeArray, len(op.Args))
-		for i := range op.Args {
-			arrays[i].set(&op.Args[i])
-		}
+		arrays := q.nativeArrays(op)
 		if !op.algorithm.res.enter() {
 			return fmt.Errorf("the algorithm is %w", ErrClosed)
 		}
@@ -112,11 +109,11 @@ func (q *vulkanQueue) record(op *Op) error {
 	if index < 0 {
 		return &unsupportedError{"no native kernel"}
 	}
-	if !q.call.set(q.b.native, op) {
+	if !q.setCall(op) {
 		if err := q.makeOperands(op); err != nil {
 			return err
 		}
-		q.call.set(q.b.native, op)
+		q.setCall(op)
 	}
 	err := q.b.native.op(q.handle, index, &q.call, len(op.Args), len(op.Params))
 	if err != nil && lacksMemory(err) {
@@ -124,6 +121,25 @@ func (q *vulkanQueue) record(op *Op) error {
 	}
 	q.b.logRefusals()
 	return err
+}
+
+// setCall is set of q.call. It takes dev.mu because other streams may use the operands,
+// and Keep may move them, meanwhile.
+func (q *vulkanQueue) setCall(op *Op) bool {
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	return q.call.set(q.b.native, op)
+}
+
+// nativeArrays returns the operands of an algorithm's dispatch.
+func (q *vulkanQueue) nativeArrays(op *Op) []nativeArray {
+	arrays := make([]nativeArray, len(op.Args))
+	q.s.dev.mu.Lock()
+	defer q.s.dev.mu.Unlock()
+	for i := range op.Args {
+		arrays[i].set(&op.Args[i])
+	}
+	return arrays
 }
 
 // retryOutOfMemory calls f. If memory ran out, it waits for the stream's work,

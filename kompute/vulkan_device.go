@@ -157,7 +157,9 @@ func (b *vulkanBackend) writeView(ctx context.Context, v *View, stream unsafe.Po
 			if _, err := b.handle(v.st); err != nil {
 				return err
 			}
+			b.d.mu.Lock()
 			view.set(&Arg{v, AccessWrite})
+			b.d.mu.Unlock()
 			return b.native.writeTensor(&view, stream, data)
 		})
 		if err != errStale {

@@ -57,6 +57,7 @@ func (q *vulkanQueue) replay(r *Region, times int) error {
 	if err := r.enter(); err != nil {
 		return err
 	}
+	defer r.exit()
 	q.submitted = false
 	var value uint64
 	err := q.retryOutOfMemory(func() (err error) {
@@ -64,14 +65,18 @@ func (q *vulkanQueue) replay(r *Region, times int) error {
 		return err
 	})
 	if err == errBusy {
-		q.s.dev.mu.Lock()
-		defer q.s.dev.mu.Unlock()
-		r.leave()
 		return err
 	}
 	q.replayed(r, times, value, err)
 	q.submitted = err == nil
 	return err
+}
+
+// exit reverses enter.
+func (r *Region) exit() {
+	r.s.dev.mu.Lock()
+	defer r.s.dev.mu.Unlock()
+	r.leave()
 }
 
 // replayed records replays that end at the timeline's value, or why they
@@ -80,7 +85,6 @@ func (q *vulkanQueue) replayed(r *Region, times int, value uint64, err error) {
 	d := q.s.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer r.leave()
 	if errors.Is(err, ErrUnsupported) {
 		return
 	}
@@ -102,22 +106,27 @@ func (q *vulkanQueue) profile(ctx context.Context, r *Region, runs [][]span) (ou
 	return out, nil
 }
 
+// profileOnce records the replay before it waits for it, so that what happens to the
+// tensors meanwhile comes after it.
 func (q *vulkanQueue) profileOnce(ctx context.Context, r *Region, spans []span) (out replayTime, err error) {
 	if err := r.enter(); err != nil {
 		return out, err
 	}
+	defer r.exit()
 	q.submitted = false
 	value, err := q.b.native.startProfile(q.handle, r.handle, spans != nil)
-	if err == nil {
-		err = q.wait(ctx, value)
+	q.replayed(r, 1, value, err)
+	if err != nil {
+		return out, err
 	}
-	if err != nil && err == ctx.Err() {
-		q.replayed(r, 1, value, nil)
+	if err = q.wait(ctx, value); err != nil && err == ctx.Err() {
 		return out, err
 	}
 	if err == nil {
 		out.span, err = q.b.native.profileTimes(r.handle, spans)
 	}
-	q.replayed(r, 1, value, err)
+	if err != nil {
+		q.s.poison(err)
+	}
 	return out, err
 }

@@ -97,6 +97,20 @@ func (c *call) fail(sentinel error, format string, args ...any) {
 // at returns an operand's array.
 func at(arrays []array.Array, o opdef.Operand) array.Array { return arrays[o.Index] }
 
+// unmade returns why one of an op's results could not be allocated, or nil. Then it
+// closes the others: nothing will write them, and their error would be nil.
+func unmade(results ...kompute.AnyTensor) error {
+	for _, r := range results {
+		if err := r.View().Err(); err != nil {
+			for _, other := range results {
+				_ = other.View().Close()
+			}
+			return err
+		}
+	}
+	return nil
+}
+
 // result completes an op: it allocates the output, the last array, and enqueues
 // the op, or poisons the stream if a check failed.
 func result[T kompute.Element, P any](c *call, shape []int, params P, cpu cpuFunc) *kompute.Tensor[T] {

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -16,8 +17,12 @@ const maxElements = min(math.MaxUint32, math.MaxInt)
 // maxBytes is the size limit of a tensor: that of a storage buffer.
 const maxBytes = 1 << 32
 
-// bytesOf returns the bytes of a countable shape.
+// bytesOf returns the bytes of a shape that is countable, or 0 if it has no elements:
+// then the other lengths may have any product.
 func bytesOf(shape []int, size int) uint64 {
+	if slices.Contains(shape, 0) {
+		return 0
+	}
 	n := uint64(size)
 	for _, d := range shape {
 		n *= uint64(d)
@@ -78,14 +83,13 @@ func optional[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T])
 
 // countable reports whether a shape has at most maxElements elements.
 func countable(shape []int) bool {
+	if slices.Contains(shape, 0) {
+		return true
+	}
 	n := uint64(1)
 	for _, d := range shape {
-		if d == 0 {
-			return true
-		}
-	}
-	for _, d := range shape {
-		if n *= uint64(d); n > maxElements {
+		var high uint64
+		if high, n = bits.Mul64(n, uint64(d)); high != 0 || n > maxElements {
 			return false
 		}
 	}

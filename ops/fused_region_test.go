@@ -180,39 +180,6 @@ func TestFusedReplaysAllocateNothing(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// Greedy fused with a product takes no token from products that are not finite.
-func TestFusedGreedyOfBadProducts(t *testing.T) {
-	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
-	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
-		s, err := dev.NewStream()
-		require.NoError(t, err)
-		l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), q: ops.Quantization{GroupSize: 64, Bits: 4}}
-		l.matrices = []weights{l.matrix(300, 64)}
-		x := l.floats(1, 64)
-		var token *kompute.Tensor[uint32]
-		region, err := s.Capture(func(s *kompute.Stream) { token = kompute.Result(s, ops.Greedy(s, l.product(s, x, 0))) })
-		require.NoError(t, err)
-		require.EqualValues(t, 1, region.Stats().FusedOps, region)
-		next := func() uint32 {
-			require.NoError(t, region.Replay(t.Context()))
-			id, err := token.Read(t.Context())
-			require.NoError(t, err)
-			return id[0]
-		}
-		require.Less(t, next(), uint32(300))
-		for _, v := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
-			row := make([]float32, 64)
-			row[7] = v
-			require.NoError(t, x.Write(t.Context(), row))
-			require.EqualValues(t, ops.NoToken, next(), "%v", v)
-		}
-		require.NoError(t, region.Close())
-		require.NoError(t, token.Close())
-		l.close()
-		require.NoError(t, s.Close())
-	})
-}
-
 // Groups that only resemble what passes fuse are not fused: the fused loops walk
 // rows, and have one position for all heads.
 func TestPassesRefuseOtherViews(t *testing.T) {

@@ -50,11 +50,7 @@ func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T],
 	}
 	affine := q.Mode == ModeAffine
 	if c.err != nil {
-		w, scales = kompute.Failed[uint32](s, c.err), kompute.Failed[S](s, c.err)
-		if affine {
-			biases = kompute.Failed[S](s, c.err)
-		}
-		return w, scales, biases
+		return failedQuantize[S](s, c.err, affine)
 	}
 	shape := slices.Clone(l.Shape)
 	last := len(shape) - 1
@@ -62,18 +58,28 @@ func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T],
 	w = kompute.Output[uint32](s, shape...)
 	shape[last] = l.Shape[last] / q.GroupSize
 	scales = kompute.Output[S](s, shape...)
-	third := kompute.Arg{}
+	results, third := []kompute.AnyTensor{w, scales}, kompute.Arg{}
 	if affine {
-		if biases = kompute.Output[S](s, shape...); biases.Err() == nil {
-			third = kompute.Out(biases.View())
-		}
+		biases = kompute.Output[S](s, shape...)
+		results, third = append(results, biases), kompute.Out(biases.View())
 	}
-	if w.Err() != nil || scales.Err() != nil || affine && biases.Err() != nil || l.Size() == 0 {
-		return w, scales, biases // the failed call has poisoned the stream
+	if err := unmade(results...); err != nil {
+		return failedQuantize[S](s, err, affine)
+	}
+	if l.Size() == 0 {
+		return w, scales, biases
 	}
 	params := opdef.QuantizeParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits), Mode: opdef.Mode(q.Mode)}
 	c.args[opdef.Quantize.W.Index], c.args[opdef.Quantize.Scales.Index] = kompute.Out(w.View()), kompute.Out(scales.View())
 	c.args[opdef.Quantize.Biases.Index] = third
 	enqueue(c, &params, quantizeCPU)
 	return w, scales, biases
+}
+
+// failedQuantize is what Quantize returns for an error, with biases in the affine mode.
+func failedQuantize[S Scale](s *kompute.Stream, err error, affine bool) (w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[S]) {
+	if affine {
+		biases = kompute.Failed[S](s, err)
+	}
+	return kompute.Failed[uint32](s, err), kompute.Failed[S](s, err), biases
 }

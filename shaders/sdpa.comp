@@ -167,13 +167,14 @@ void store_row(uint row, uint dv_first) {
     uint count = min(p.dv - dv_first, DV_CHUNK);
     uint to = p.out_offset +
               (HAS_RANGES != 0 ? (row * gl_NumWorkGroups.z + gl_WorkGroupID.z) * (p.dv + 2) : row * p.dv);
-    float factor = weight == 0.0 ? 0.0 : 1.0 / weight;
+    bool sees_none = weight == 0.0; // sums are NaN then where values are not finite
+    float factor = 1.0 / weight;
     for (uint d = gl_LocalInvocationIndex; d < count; d += gl_WorkGroupSize.x) {
         float sum = 0.0;
         for (uint s = 0; s < slot_count(); s++) {
             sum += slot_part[s * DV_CHUNK / 4 + d / 4][d & 3u];
         }
-        y_store(to + dv_first + d, sum * factor);
+        y_store(to + dv_first + d, sees_none ? 0.0 : sum * factor);
     }
     if (HAS_RANGES != 0 && dv_first == 0 && gl_LocalInvocationIndex == 0) {
         y_store(to + p.dv, highest);

@@ -72,6 +72,7 @@ func fillSuite() suite {
 			{"negative", kompute.ErrShape, fill(2, -1)},
 			{"rank 9", kompute.ErrShape, fill(1, 1, 1, 1, 1, 1, 1, 1, 1)},
 			{"too many elements", kompute.ErrTooLarge, fill(1<<20, 1<<20)},
+			{"more elements than 64 bits count", kompute.ErrTooLarge, fill(4, math.MaxInt/2+1)},
 			{"more than 4 GiB", kompute.ErrTooLarge, fill(1<<16, 1<<15)},
 		},
 	}

@@ -86,29 +86,38 @@ void multiply_bytes(uint a, uint u, uint t) {
     }
 }
 
-// Element i of the sum of a span's products with x; unit u holds the multiples of the span.
-float span_products(uint u, uint t, uint i) {
-    int rest = (span_sums[t * 3 + 1][i] << 8) + span_sums[t * 3][i];
-    if (SPAN > 1) {
-        rest += held_starts[u][i];
+// The sum of a span's products with x; unit u holds the multiples of the span. Which elements of a matrix a lane has may
+// differ between types, so integers are converted by whole matrices.
+FLOATS span_products(uint u, uint t) {
+    INTEGERS rest = span_sums[t * 3], carried = rest;
+    [[unroll]] for (uint i = 0; i < rest.length(); i++) {
+        int sum = (span_sums[t * 3 + 1][i] << 8) + rest[i] + (SPAN > 1 ? held_starts[u][i] : 0);
+        ivec2 parts = code_sum_parts(span_sums[t * 3 + 2][i], sum);
+        carried[i] = parts.x;
+        rest[i] = parts.y;
     }
-    return held_multiples[u][i] * code_sum(span_sums[t * 3 + 2][i], rest);
+    FLOATS result = FLOATS(rest), upper = FLOATS(carried);
+    [[unroll]] for (uint i = 0; i < result.length(); i++) {
+        result[i] = held_multiples[u][i] * join_code_sum(upper[i], result[i]);
+    }
+    return result;
 }
 
 // The contribution of a span to a tile.
 void span_floats(uint u, uint t, bool exists, out FLOATS result) {
+    FLOATS products = span_products(u, t);
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
-        float products = span_products(u, t, i), scale = held_scales[t][i];
-        float v = SMALL_FLOATS ? unit_product(products, scale, 0.0, 0.0)
-                               : unit_product(products, scale, held_biases[t][i], held_sums[u][i]);
+        float v = SMALL_FLOATS ? unit_product(products[i], held_scales[t][i], 0.0, 0.0)
+                               : unit_product(products[i], held_scales[t][i], held_biases[t][i], held_sums[u][i]);
         result[i] = EVEN || exists ? v : 0.0;
     }
 }
 
 // Adds the contribution of the other half of a unit, which has another scale: the same as in projection_dot.glsl.
 void add_half(uint u, uint t, bool exists, inout FLOATS result) {
+    FLOATS products = span_products(u, t);
     [[unroll]] for (uint i = 0; i < result.length(); i++) {
-        result[i] = EVEN || exists ? fma(held_scales[t][i], span_products(u, t, i), result[i]) : 0.0;
+        result[i] = EVEN || exists ? fma(held_scales[t][i], products[i], result[i]) : 0.0;
     }
 }
 

@@ -27,7 +27,7 @@ uint hidden(uint n) { return n == 1 ? 1 : min(p.x.rows + n - 1, n); }
 #define INTEGERS coopmat<int, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 #define FLOATS coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
 
-FLOATS acc[ROWS][COLUMNS]; // whose elements are where those of INTEGERS are: both have 32 bits and one shape
+FLOATS acc[ROWS][COLUMNS];
 W_MATRIX codes[GROUP_STEPS][COLUMNS];
 INTEGERS integers[ROWS][COLUMNS];
 
@@ -87,8 +87,9 @@ void add_part(uint group, uint part) {
             uint of_x = from + (wave_m() + i * FRAGMENT) / 4;
             coopMatLoad(multiple, tiles, of_x, 0, gl_CooperativeMatrixLayoutColumnMajor);
             coopMatLoad(sum, tiles, of_x + SUMS_AT, 0, gl_CooperativeMatrixLayoutColumnMajor);
+            FLOATS products_of = FLOATS(integers[i][j]); // whole matrices: a lane may have other elements of integers
             [[unroll]] for (uint e = 0; e < multiple.length(); e++) {
-                float products = float(integers[i][j][e]) * multiple[e] * part_unit(part);
+                float products = products_of[e] * multiple[e] * part_unit(part);
                 float before = acc[i][j][e];
                 if (part + 1 == PARTS) {
                     before = fma(sum[e], bias[e], before);

@@ -40,12 +40,18 @@ uvec4 byte_bytes(uvec4 v) { return v ^ 0x80808080u; }
 
 // The sum of a span's products of such bytes with integers of unit_integers.glsl, given that of their highest digits,
 // in units of 2^16, and that of the others. It does not depend on how integers are divided into digits.
-float code_sum(int high, int rest) {
+ivec2 code_sum_parts(int high, int rest) {
     if (BITS <= 4) {
-        return float((high << 16) + rest);
+        return ivec2(0, (high << 16) + rest);
     }
-    // Together these may exceed 32 bits.
-    return fma(float(high + (rest >> 16)), 65536.0, float(rest & 0xffff));
+    return ivec2(high + (rest >> 16), rest & 0xffff); // together they may exceed 32 bits
+}
+
+float join_code_sum(float upper, float lower) { return BITS <= 4 ? lower : fma(upper, 65536.0, lower); }
+
+float code_sum(int high, int rest) {
+    ivec2 parts = code_sum_parts(high, rest);
+    return join_code_sum(float(parts.x), float(parts.y));
 }
 
 // What that sum, and that of x, are multiplied by.
