@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	register.DoFn4x1[context.Context, string, func(string), func(string), error](&answerFn{})
+	register.DoFn4x1[context.Context, []byte, func(string), func(string), error](&answerFn{})
 	register.Emitter1[string]()
 }
 
@@ -53,8 +53,9 @@ func (f *answerFn) StartBundle(ctx context.Context, _, _ func(string)) (err erro
 }
 
 // ProcessElement hands a line to the engine.
-func (f *answerFn) ProcessElement(ctx context.Context, line string, answers, failures func(string)) error {
+func (f *answerFn) ProcessElement(ctx context.Context, bytes []byte, answers, failures func(string)) error {
 	return f.orAbandon(func() error {
+		line := string(bytes)
 		q, err := parse(line)
 		if err != nil {
 			f.fail(ctx, q, line, err, failures)
@@ -147,7 +148,7 @@ func (f *answerFn) take(ctx context.Context, answers, failures func(string)) err
 }
 
 func (f *answerFn) fail(ctx context.Context, q *question, line string, err error, failures func(string)) {
-	failures(encode(failure{ID: q.ID, Reason: err.Error(), Line: line}))
+	failures(encode(newFailure(q, line, err)))
 	failed.Inc(ctx, 1)
 }
 

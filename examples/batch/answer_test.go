@@ -17,7 +17,7 @@ func bundle(t *testing.T, f *answerFn, ctx context.Context, lines ...string) (an
 	yes, no := func(s string) { answers = append(answers, s) }, func(s string) { failures = append(failures, s) }
 	require.NoError(t, f.StartBundle(ctx, yes, no))
 	for _, line := range lines {
-		if err := f.ProcessElement(ctx, line, yes, no); err != nil {
+		if err := f.ProcessElement(ctx, []byte(line), yes, no); err != nil {
 			return answers, failures, err
 		}
 	}
@@ -32,7 +32,7 @@ func TestABundleThatIsGivenUp(t *testing.T) {
 	nobody := func(string) { t.Error("an answer of a bundle that was given up") }
 	require.NoError(t, f.StartBundle(ctx, nobody, nobody))
 	for i := range 3 {
-		require.NoError(t, f.ProcessElement(ctx, fmt.Sprintf(`{"id": "%d", "prompt": "fox"}`, i), nobody, nobody))
+		require.NoError(t, f.ProcessElement(ctx, fmt.Appendf(nil, `{"id": "%d", "prompt": "fox"}`, i), nobody, nobody))
 	}
 	cancel()
 	require.ErrorIs(t, f.FinishBundle(ctx, nobody, nobody), context.Canceled)
@@ -59,7 +59,7 @@ func TestALaterStepThatFails(t *testing.T) {
 		w, ctx := f.worker, f.ctx
 		require.Equal(t, 1, w.users)
 		require.Panics(t, func() {
-			require.NoError(t, f.ProcessElement(t.Context(), line, fails, fails))
+			require.NoError(t, f.ProcessElement(t.Context(), []byte(line), fails, fails))
 			require.NoError(t, f.FinishBundle(t.Context(), fails, fails))
 		})
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
@@ -107,7 +107,7 @@ func TestAnEngineThatHasEnded(t *testing.T) {
 	w.engine = deadEngine(t)
 
 	line := `{"id": "a", "prompt": "fox"}`
-	require.ErrorIs(t, f.ProcessElement(t.Context(), line, nobody, nobody), kompute.ErrClosed)
+	require.ErrorIs(t, f.ProcessElement(t.Context(), []byte(line), nobody, nobody), kompute.ErrClosed)
 	require.ErrorIs(t, ctx.Err(), context.Canceled)
 	require.Nil(t, f.worker)
 	require.Equal(t, 1, w.users)
@@ -119,7 +119,7 @@ func TestAnEngineThatHasEnded(t *testing.T) {
 	assert.Empty(t, failures)
 	assert.NotSame(t, w, workers.of[f.Settings])
 	assert.Nil(t, w.device, "memory that the next worker may need")
-	require.ErrorIs(t, other.ProcessElement(t.Context(), line, nobody, nobody), kompute.ErrClosed)
+	require.ErrorIs(t, other.ProcessElement(t.Context(), []byte(line), nobody, nobody), kompute.ErrClosed)
 	require.Zero(t, w.users)
 	require.NoError(t, retry.Teardown())
 	assert.NotContains(t, workers.of, f.Settings, "a model that nobody closed")

@@ -96,6 +96,7 @@ func session(t *testing.T) func(prompt string, tokens int, sampling sample.Param
 
 // Every line is answered once, in the same way as by a session, or fails once with a reason.
 func TestPrism(t *testing.T) {
+	const notUTF8 = "{\"id\": \"caf\xe9\", \"prompt\": \"x\"}"
 	var lines []string
 	prompts := map[string]string{}
 	for i := range 40 {
@@ -106,18 +107,19 @@ func TestPrism(t *testing.T) {
 	lines = append(lines,
 		`{"id": "sampled", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, "temperature": 1, "seed": 7}`,
 		`{"id": "again", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, "temperature": 1, "seed": 7}`,
+		`{"id": "likeliest", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, "temperature": 100, "top_p": 0, "top_k": -1}`,
 		`{"id": "text", "prompt": "Once upon a time", "max_tokens": 5}`,
 		`{"id": "cut"`, `{"prompt": "no id"}`, `{"id": "empty"}`, `{"id": "wrong", "prompt": "x", "max_tokens": -1}`,
 		`{"id": "unknown", "prompt": "x", "color": "red"}`, `{"id": "hot", "prompt": "x", "temperature": -3}`,
-		fmt.Sprintf(`{"id": "long", "prompt": %q}`, strings.Repeat("fox ", 100_000)),
+		fmt.Sprintf(`{"id": "long", "prompt": %q}`, strings.Repeat("fox ", 100_000)), notUTF8,
 	)
 	o := ready(t, lines, "--sequences", "4")
 	var out strings.Builder
 	require.NoError(t, run(t.Context(), o, &out))
-	assert.Contains(t, out.String(), "answered 43, failed 7")
+	assert.Contains(t, out.String(), "answered 44, failed 8")
 
 	answers := read(t, o.output, answerID)
-	require.Len(t, answers, 43)
+	require.Len(t, answers, 44)
 	ask := session(t)
 	for _, id := range []string{"q0", "q7", "q39"} {
 		a := answers[id]
@@ -128,10 +130,11 @@ func TestPrism(t *testing.T) {
 	}
 	assert.Equal(t, ask("Hi", 8, sample.Params{Temperature: 1, Seed: 7}).Text, answers["sampled"].Text)
 	assert.Equal(t, answers["sampled"].Text, answers["again"].Text)
+	assert.Equal(t, ask("Hi", 8, sample.Params{}).Text, answers["likeliest"].Text)
 	assert.NotEmpty(t, answers["text"].Text)
 
 	failures := read(t, o.failed, failureID)
-	require.Len(t, failures, 7)
+	require.Len(t, failures, 8)
 	assert.Contains(t, failures[`{"id": "cut"`].Reason, "EOF")
 	assert.Contains(t, failures[`{"prompt": "no id"}`].Reason, "id")
 	assert.Contains(t, failures["empty"].Reason, `"prompt" and "messages"`)
@@ -140,6 +143,10 @@ func TestPrism(t *testing.T) {
 	assert.Contains(t, failures["hot"].Reason, "temp -3")
 	assert.Contains(t, failures["long"].Reason, "context")
 	assert.Equal(t, `{"id": "empty"}`, failures["empty"].Line)
+	assert.Empty(t, failures["empty"].Bytes)
+	replaced := failures[strings.ToValidUTF8(notUTF8, "\ufffd")]
+	assert.Contains(t, replaced.Reason, "invalid JSON")
+	assert.Equal(t, notUTF8, string(replaced.Bytes))
 }
 
 // A byte order mark, with which some editors begin a file, is not part of its first line.
@@ -151,7 +158,7 @@ func TestByteOrderMark(t *testing.T) {
 
 func TestWrongFlags(t *testing.T) {
 	for _, args := range [][]string{
-		{"--output", ""}, {"--output", "/dev/null/out.jsonl"}, {"--input", "none.jsonl"}, {"--shards", "0"}, {"--sequences", "0"}, {"--max-tokens", "0"}, {"--timeout", "-1s"},
+		{"--output", ""}, {"--output", "/dev/null/out.jsonl"}, {"--input", "none.jsonl"}, {"--input", "none*.jsonl"}, {"--shards", "0"}, {"--sequences", "0"}, {"--max-tokens", "0"}, {"--timeout", "-1s"},
 	} {
 		require.Error(t, run(t.Context(), ready(t, nil, args...), new(strings.Builder)), "%v", args)
 	}

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/chat"
@@ -56,6 +58,17 @@ type failure struct {
 	ID     string `json:"id,omitempty"`
 	Reason string `json:"reason"`
 	Line   string `json:"line"` // as it was read
+	// If the line is not UTF-8, JSON cannot have it as it was read. Then these are its bytes.
+	Bytes []byte `json:"line_base64,omitempty"`
+}
+
+// newFailure returns what is written of a line that cannot be answered.
+func newFailure(q *question, line string, reason error) failure {
+	f := failure{ID: q.ID, Reason: reason.Error(), Line: line}
+	if !utf8.ValidString(line) {
+		f.Bytes = []byte(line)
+	}
+	return f
 }
 
 // byteOrderMark begins a file that some editors have written.
@@ -66,6 +79,9 @@ const byteOrderMark = "\ufeff"
 // a byte order mark before any of them.
 func parse(line string) (*question, error) {
 	q := &question{}
+	if !utf8.ValidString(line) { // which the decoder would replace, also in the ID
+		return q, errors.New("invalid JSON: the line is not UTF-8")
+	}
 	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(line, byteOrderMark)))
 	d.DisallowUnknownFields()
 	err := d.Decode(q)
@@ -106,6 +122,12 @@ func (q *question) sampling(g *checkpoint.Generation) sample.Params {
 	p := sample.Params{
 		Temperature: first(q.Temperature, g.Temperature), TopP: first(q.TopP, g.TopP),
 		MinP: first(q.MinP, g.MinP), TopK: first(q.TopK, g.TopK),
+	}
+	if p.TopK == -1 {
+		p.TopK = 0 // some programs write -1 for all
+	}
+	if q.TopP != nil && *q.TopP == 0 {
+		p.TopP = math.SmallestNonzeroFloat64 // only the likeliest token; 0 would keep all
 	}
 	if q.Seed != nil {
 		p.Seed = *q.Seed

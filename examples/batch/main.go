@@ -125,7 +125,8 @@ func run(ctx context.Context, o *options, stdout io.Writer) error {
 	return printCounts(stdout, result)
 }
 
-// findInput lists the files to read. A pattern may match none.
+// findInput lists the files to read. It is an error if there are none: with --overwrite, a
+// wrong pattern would replace the answers of an earlier run by nothing.
 func (o *options) findInput(ctx context.Context) ([]string, error) {
 	filesystem.ValidateScheme(o.input)
 	fs, err := filesystem.New(ctx, o.input)
@@ -134,7 +135,7 @@ func (o *options) findInput(ctx context.Context) ([]string, error) {
 	}
 	defer fs.Close()
 	found, err := fs.List(ctx, o.input)
-	if err == nil && len(found) == 0 && !strings.ContainsAny(o.input, "*?[") {
+	if err == nil && len(found) == 0 {
 		err = fmt.Errorf("--input: there is no file %s", o.input)
 	}
 	return found, err

@@ -8,14 +8,21 @@ import (
 
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/textio"
+	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
 )
+
+func init() { register.Function1x1(bytesOf) }
+
+// bytesOf makes bytes of a line. Runners may decode strings, and would replace what is not
+// UTF-8.
+func bytesOf(line string) []byte { return []byte(line) }
 
 // pipeline reads lines, spreads them over the workers, answers them, writes answers and
 // failures, and publishes the files when all are whole. The groups before writing keep
 // answers: a writer that fails is repeated, and the model is not asked again.
 func (o *options) pipeline() *beam.Pipeline {
 	p, s := beam.NewPipelineWithRoot()
-	lines := beam.Reshuffle(s, textio.Read(s, o.input))
+	lines := beam.Reshuffle(s, beam.ParDo(s, bytesOf, textio.Read(s, o.input)))
 	answers, failures := beam.ParDo2(s.Scope("answer"), &answerFn{Settings: o.work}, lines)
 	out := o.outputs()
 	publish(s.Scope("publish"), &publishFn{Outputs: out, Overwrite: o.overwrite},

@@ -43,6 +43,11 @@ func TestOutputs(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("old"), 0o600))
 	}
 	o.input = filepath.Join(dir, "none*.jsonl")
+	before := contents(t, dir)
+	require.ErrorContains(t, run(t.Context(), o, new(strings.Builder)), "there is no file")
+	require.Equal(t, before, contents(t, dir))
+	o.input = filepath.Join(dir, "none.jsonl")
+	require.NoError(t, os.WriteFile(o.input, nil, 0o600))
 	require.NoError(t, run(t.Context(), o, new(strings.Builder)))
 	var names []string
 	for name, content := range contents(t, dir) {
@@ -52,7 +57,7 @@ func TestOutputs(t *testing.T) {
 		}
 	}
 	assert.ElementsMatch(t, []string{
-		"in.jsonl", "out-00000-of-00003.jsonl", "out-00001-of-00003.jsonl", "out-00002-of-00003.jsonl",
+		"in.jsonl", "none.jsonl", "out-00000-of-00003.jsonl", "out-00001-of-00003.jsonl", "out-00002-of-00003.jsonl",
 		"out-notes-of-peter.jsonl",
 	}, names)
 }

@@ -36,12 +36,7 @@ type generation struct {
 }
 
 // chatCompletions is POST /v1/chat/completions.
-func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *loaded) error {
-	began := time.Now()
-	q := new(chatRequest)
-	if err := s.readJSON(w, r, q); err != nil {
-		return err
-	}
+func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *loaded, q *chatRequest) error {
 	if err := q.check(m); err != nil {
 		return err
 	}
@@ -61,7 +56,7 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 		return err
 	}
 	g := &generation{
-		id: "chatcmpl-" + rand.Text(), began: began, chat: true, thinking: m.thinkingFirst(ids),
+		id: "chatcmpl-" + rand.Text(), began: noteOf(r.Context()).start, chat: true, thinking: m.thinkingFirst(ids),
 		tools: len(q.Tools) > 0, oneCall: q.ParallelToolCalls != nil && !*q.ParallelToolCalls,
 		logprobs: q.Logprobs, top: q.TopLogprobs,
 	}
@@ -80,26 +75,20 @@ func (q *chatRequest) size() (size int) {
 		size += messageSize + len(message.Content) + len(message.Reasoning)
 		size += len(message.Name) + len(message.ToolCallID)
 		for _, c := range message.ToolCalls {
-			size += len(c.ID) + len(c.Function.Name) + len(c.Function.Arguments)
+			size += messageSize + len(c.ID) + len(c.Function.Name) + len(c.Function.Arguments)
 		}
 	}
 	for _, tool := range q.Tools {
 		size += len(tool)
 	}
 	for name, value := range q.TemplateArguments {
-		text, _ := value.(string)
-		size += len(name) + len(text)
+		size += len(name) + len(value)
 	}
 	return size
 }
 
 // completions is POST /v1/completions.
-func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded) error {
-	began := time.Now()
-	q := new(textRequest)
-	if err := s.readJSON(w, r, q); err != nil {
-		return err
-	}
+func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded, q *textRequest) error {
 	if err := q.check(m); err != nil {
 		return err
 	}
@@ -110,7 +99,10 @@ func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded) 
 	if q.MaxTokens == nil {
 		q.MaxTokens = new(16) // OpenAI's default
 	}
-	g := &generation{id: "cmpl-" + rand.Text(), began: began, logprobs: q.Logprobs != nil, top: first(q.Logprobs, nil, 0)}
+	g := &generation{
+		id: "cmpl-" + rand.Text(), began: noteOf(r.Context()).start,
+		logprobs: q.Logprobs != nil, top: first(q.Logprobs, nil, 0),
+	}
 	return s.run(w, r, m, g, &q.common, prompts)
 }
 
@@ -185,6 +177,13 @@ func (s *server) followAll(ctx context.Context, cancel func(), g *generation, st
 		counts
 		err error
 	}
+	for i := range streams {
+		// The role of each choice comes before any text, in order: OpenAI's client for Python
+		// appends a choice to its list when it sees the first delta.
+		if err := out.delta(delta{choice: i}); err != nil {
+			return total, err
+		}
+	}
 	results := make(chan result)
 	for i := range streams {
 		go func() {
@@ -232,9 +231,6 @@ type sink interface {
 // follow passes on the output of one choice, until ctx ends: a slow reader does not get the
 // tokens that are already there.
 func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream, out sink) (c counts, err error) {
-	if err := out.delta(delta{choice: i}); err != nil {
-		return c, err
-	}
 	var logprobs []generate.Logprob // of text that is held back
 	text := newParts(g.thinking, g.tools)
 	if !g.chat {

@@ -67,6 +67,15 @@ func TestChoices(t *testing.T) {
 	require.Equal(t, "n: 7 are more than the 6 that may wait here", a.Error.Message)
 }
 
+// A stream begins with the roles of all choices in order, as OpenAI's client for Python requires.
+func TestOrderOfRoles(t *testing.T) {
+	s := start(t, nil)
+	for i, e := range s.events("/v1/chat/completions", `{"stream":true,"n":8,"max_tokens":1,`+question+`}`)[:8] {
+		require.Equal(t, i, e.Choices[0].Index)
+		require.Equal(t, "assistant", e.Choices[0].Delta.Role)
+	}
+}
+
 // A seed repeats an answer; without one, answers differ, and so do choices.
 func TestSeeds(t *testing.T) {
 	s := start(t, nil)
@@ -172,7 +181,7 @@ func TestBadRequests(t *testing.T) {
 		`{}`:              "messages: there are none",
 		`{"messages":{}}`: "messages: an object is wrong",
 		`{"messages":[{"role":"user","content":3}]}`:                               "messages.0.content: this number is wrong",
-		`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`:          `"image_url" is not text`,
+		`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`:          `messages.0.content: unsupported: a part of type "image_url"`,
 		`{"messages":[{"role":"robot","content":"x"}]}`:                            `messages.0.role: "robot"`,
 		`{"messages":[{"role":"user","content":""}]}`:                              "empty",
 		`{"temperature":NaN,` + question + `}`:                                     "not valid JSON",
@@ -221,6 +230,7 @@ func TestBadRequests(t *testing.T) {
 			require.NotNil(t, a.Error, body)
 			require.Contains(t, a.Error.Message, want, body)
 			require.Equal(t, "invalid_request_error", a.Error.Type)
+			require.Equal(t, strings.Contains(want, "unsupported"), a.Error.Code == "unsupported", body)
 			require.NotEmpty(t, a.header.Get("X-Request-Id"))
 		}
 	}

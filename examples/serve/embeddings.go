@@ -48,11 +48,7 @@ func (q *embeddingsRequest) check(m *loaded) error {
 }
 
 // embeddings is POST /v1/embeddings.
-func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded) error {
-	q := new(embeddingsRequest)
-	if err := s.readJSON(w, r, q); err != nil {
-		return err
-	}
+func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded, q *embeddingsRequest) error {
 	if err := q.check(m); err != nil {
 		return err
 	}

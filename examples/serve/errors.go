@@ -15,6 +15,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
@@ -67,7 +68,7 @@ func asAPIError(ctx context.Context, err error) *apiError {
 		return errShutdown
 	case errors.Is(err, chat.ErrTemplate):
 		return bad("messages", "%v", err)
-	case errors.Is(err, generate.ErrPrompt), errors.Is(err, tokenizer.ErrEncoding), errors.Is(err, sample.ErrParams):
+	case errors.Is(err, generate.ErrPrompt), errors.Is(err, tokenizer.ErrEncoding), errors.Is(err, sample.ErrParams), errors.Is(err, grammar.ErrWork):
 		return &apiError{status: http.StatusBadRequest, message: err.Error()}
 	}
 	return &apiError{status: http.StatusInternalServerError, message: "something went wrong here; the server's log says what, under this request's id"}
@@ -97,7 +98,16 @@ func (e *apiError) body() any {
 	}
 	return struct {
 		Error fields `json:"error"`
-	}{fields{e.message, e.kind(), optional(e.param), optional(e.code)}}
+	}{fields{brief(e.message), e.kind(), optional(brief(e.param)), optional(e.code)}}
+}
+
+// brief shortens a text for an answer or the log: it may contain all that a client has sent.
+func brief(text string) string {
+	const most = 500
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…" // without a character that was cut
 }
 
 // optional returns nil for an empty text.
@@ -136,7 +146,9 @@ func jsonError(err error) *apiError {
 	case errors.As(err, &wrong):
 		field := strings.ReplaceAll(strings.TrimPrefix(string(wrong.JSONPointer), "/"), "/", ".")
 		if own := new(apiError); errors.As(err, &own) {
-			return bad(field, "%s", own.message)
+			e := bad(field, "%s", own.message)
+			e.code = own.code
+			return e
 		}
 		what := kinds[wrong.JSONKind] + " is wrong here"
 		if wrong.Err != nil {

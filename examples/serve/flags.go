@@ -37,7 +37,7 @@ type options struct {
 	maxTokens          int
 	timeout            time.Duration // of a request
 	stall              time.Duration // of one read or write
-	drain              time.Duration
+	drainDelay, drain  time.Duration
 }
 
 // parseFlags reads the command line. It returns flag.ErrHelp after it has printed
@@ -76,7 +76,8 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.maxTokens, "max-tokens", 0, "maximum number of tokens of an answer (default: as many as the context has room for)")
 	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "maximum time for a request, until its answer is sent")
 	fs.DurationVar(&o.stall, "stall", 30*time.Second, "maximum time for a client to send a request, or to accept the next part of an answer")
-	fs.DurationVar(&o.drain, "drain", 30*time.Second, "maximum time to finish requests after SIGTERM or Ctrl-C")
+	fs.DurationVar(&o.drainDelay, "drain-delay", 0, "time after SIGTERM or Ctrl-C in which the server still listens, but answers new requests and /readyz with 503, so that a load balancer stops sending any")
+	fs.DurationVar(&o.drain, "drain", 30*time.Second, "maximum time to finish requests after SIGTERM or Ctrl-C, and after --drain-delay")
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		printHelp(fs, stdout)
@@ -99,8 +100,8 @@ func (o *options) check() error {
 		return errors.New("--tls-cert and --tls-key need each other")
 	case o.maxBody < 1 || o.maxPrompt < 0 || o.maxTokens < 0:
 		return errors.New("--max-body, --max-prompt and --max-tokens must be positive")
-	case o.timeout <= 0 || o.stall <= 0 || o.drain < 0:
-		return errors.New("--timeout and --stall must be positive, --drain not negative")
+	case o.timeout <= 0 || o.stall <= 0 || o.drain < 0 || o.drainDelay < 0:
+		return errors.New("--timeout and --stall must be positive, --drain and --drain-delay not negative")
 	case o.engine.Draft < 0 || o.engine.ChunkTokens < 0:
 		return errors.New("--draft and --chunk must not be negative")
 	case o.hosting.Most < 0:

@@ -252,9 +252,10 @@ func TestLargeAndSlowBodies(t *testing.T) {
 	require.Equal(t, "body_too_large", a.Error.Code)
 	long := strings.Repeat("x", 100_000) // more than 16 bytes for each of 4,096 tokens
 	for path, body := range map[string]string{
-		"/v1/completions":       `{"prompt":["` + long + `"]}`,
-		"/v1/chat/completions":  `{"messages":[{"role":"user","content":"` + long + `"}]}`,
-		"/v1/chat/completions?": `{"messages":[` + strings.Repeat(`{"role":"user"},`, 5000) + `{"role":"user","content":"x"}]}`,
+		"/v1/completions":            `{"prompt":["` + long + `"]}`,
+		"/v1/chat/completions":       `{"messages":[{"role":"user","content":"` + long + `"}]}`,
+		"/v1/chat/completions?":      `{"messages":[` + strings.Repeat(`{"role":"user"},`, 5000) + `{"role":"user","content":"x"}]}`,
+		"/v1/chat/completions?calls": `{"messages":[{"role":"assistant","tool_calls":[` + strings.Repeat(`{},`, 5000) + `{}]}]}`,
 	} {
 		a = s.post(path, body)
 		require.Equal(t, http.StatusRequestEntityTooLarge, a.status)

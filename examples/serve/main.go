@@ -113,11 +113,13 @@ func (o *options) tls() (*tls.Config, error) {
 // abandonTime is how long requests that drain has cancelled have to report that.
 const abandonTime = 2 * time.Second
 
-// drain refuses new requests, waits for those that were accepted as long as
-// --drain allows, and then ends them with an error.
+// drain refuses new requests, at first with an answer, for --drain-delay, and then by no
+// longer listening. It waits for those that were accepted as long as --drain allows, and
+// then ends them with an error.
 func (s *server) drain(h *http.Server, abandon context.CancelCauseFunc) error {
-	s.log.Info("draining", "time", s.options.drain)
+	s.log.Info("draining", "delay", s.options.drainDelay, "time", s.options.drain)
 	s.draining.Store(true)
+	time.Sleep(s.options.drainDelay)
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.drain)
 	defer cancel()
 	err := h.Shutdown(ctx)

@@ -115,6 +115,19 @@ func TestDrain(t *testing.T) {
 	require.Error(t, err)
 }
 
+// During --drain-delay the server still answers, to refuse what is new.
+func TestDrainDelay(t *testing.T) {
+	p := runProgram(t, "--drain-delay", "1s")
+	p.stop()
+	for _, path := range []string{"/readyz", "/v1/models"} {
+		require.Eventually(t, func() bool {
+			response, err := http.Get("http://" + p.address + path)
+			return err == nil && response.Body.Close() == nil && response.StatusCode == http.StatusServiceUnavailable
+		}, 5*time.Second, 10*time.Millisecond)
+	}
+	require.NoError(t, p.end(t))
+}
+
 // What takes longer than --drain is told so.
 func TestDrainInTime(t *testing.T) {
 	p := runProgram(t, "--drain", "10ms")
@@ -168,6 +181,7 @@ func TestCommandLine(t *testing.T) {
 		"--tls-cert":          {"--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"},
 		"--listen":            {"--listen", "nowhere:-1"},
 		"--stall":             {"--stall", "0s"},
+		"--drain-delay":       {"--drain-delay", "-1s"},
 		"--queue":             {"--queue", "0"},
 		"--max-body":          {"--max-body", "-1"},
 		"--replace-device":    {"--replace-device", "-1"},

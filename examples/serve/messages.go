@@ -4,6 +4,7 @@ import (
 	"cmp"
 	stdjson "encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -46,14 +47,18 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &parts, json.MatchCaseInsensitiveNames(true)); err != nil {
 		return err
 	}
+	var text strings.Builder
 	for _, p := range parts {
-		if p.Type == "refusal" {
-			p.Text = p.Refusal
-		} else if p.Type != "text" && p.Type != "" {
-			return fmt.Errorf("a part of type %q is not text, and this model reads nothing else", p.Type)
+		switch p.Type {
+		case "text", "":
+			text.WriteString(p.Text)
+		case "refusal":
+			text.WriteString(p.Refusal)
+		default:
+			return &apiError{code: "unsupported", message: fmt.Sprintf("unsupported: a part of type %q is not text, and this model reads nothing else", p.Type)}
 		}
-		*c += content(p.Text)
 	}
+	*c = content(text.String())
 	return nil
 }
 
@@ -97,15 +102,18 @@ func (q *chatRequest) variables(m *loaded, noThink bool) (map[string]any, error)
 	if noThink || q.ReasoningEffort == "none" {
 		out["enable_thinking"] = false
 	}
-	for name, value := range q.TemplateArguments {
-		switch v := value.(type) {
-		case bool, float64:
-		case string: // only the template may write special tokens
-			if len(m.folder.Tokenizer.SpecialAt(v)) > 0 {
-				return nil, bad("chat_template_kwargs."+name, "a text with special tokens")
-			}
+	for name, raw := range q.TemplateArguments {
+		switch raw.Kind() {
+		case 't', 'f', '0', '"':
 		default:
 			return nil, bad("chat_template_kwargs."+name, "not a bool, a number or a string")
+		}
+		var value any
+		if err := json.Unmarshal(raw, &value); err != nil { // a number that is too large
+			return nil, bad("chat_template_kwargs."+name, "%v", err)
+		}
+		if text, ok := value.(string); ok && len(m.folder.Tokenizer.SpecialAt(text)) > 0 { // only the template may write them
+			return nil, bad("chat_template_kwargs."+name, "a text with special tokens")
 		}
 		out[name] = value
 	}

@@ -37,8 +37,8 @@ func (m *loaded) checkLength(param string, ids []int) error {
 	return e
 }
 
-// messageSize is the cost of a message besides its texts, since there may be very
-// many: templates write some tokens around each.
+// messageSize is the cost of a message, or of a tool call, besides its texts, since there
+// may be very many: templates write some tokens around each.
 const messageSize = bytesPerToken
 
 // checkSize rejects a prompt that is too long, before any work on it.

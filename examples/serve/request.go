@@ -3,11 +3,6 @@ package main
 import (
 	stdjson "encoding/json"
 	"errors"
-	"fmt"
-	"mime"
-	"net/http"
-	"os"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -39,18 +34,18 @@ type common struct {
 // chatRequest is the body of /v1/chat/completions.
 type chatRequest struct {
 	common
-	Messages            []message            `json:"messages"`
-	MaxCompletionTokens *int                 `json:"max_completion_tokens"`
-	Tools               []stdjson.RawMessage `json:"tools"`
-	ToolChoice          jsontext.Value       `json:"tool_choice"`
-	ParallelToolCalls   *bool                `json:"parallel_tool_calls"`
-	ReasoningEffort     string               `json:"reasoning_effort"`
-	TemplateArguments   map[string]any       `json:"chat_template_kwargs"`
-	Logprobs            bool                 `json:"logprobs"`
-	TopLogprobs         int                  `json:"top_logprobs"`
-	ResponseFormat      *responseFormat      `json:"response_format"`
-	Functions           jsontext.Value       `json:"functions"`
-	Audio               jsontext.Value       `json:"audio"`
+	Messages            []message                 `json:"messages"`
+	MaxCompletionTokens *int                      `json:"max_completion_tokens"`
+	Tools               []stdjson.RawMessage      `json:"tools"`
+	ToolChoice          jsontext.Value            `json:"tool_choice"`
+	ParallelToolCalls   *bool                     `json:"parallel_tool_calls"`
+	ReasoningEffort     string                    `json:"reasoning_effort"`
+	TemplateArguments   map[string]jsontext.Value `json:"chat_template_kwargs"`
+	Logprobs            bool                      `json:"logprobs"`
+	TopLogprobs         int                       `json:"top_logprobs"`
+	ResponseFormat      *responseFormat           `json:"response_format"`
+	Functions           jsontext.Value            `json:"functions"`
+	Audio               jsontext.Value            `json:"audio"`
 }
 
 // textRequest is the body of /v1/completions.
@@ -97,24 +92,4 @@ func (p *prompts) UnmarshalJSON(data []byte) error {
 		return errors.New("not a string, an array of strings, of tokens, or of arrays of tokens")
 	}
 	return nil
-}
-
-// readJSON reads a request's body, which is limited in bytes and time.
-func (s *server) readJSON(w http.ResponseWriter, r *http.Request, into any) error {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		// This also prevents forms of other sites from posting here in a browser.
-		return &apiError{status: http.StatusUnsupportedMediaType, message: "the Content-Type is not application/json"}
-	}
-	err := json.UnmarshalRead(http.MaxBytesReader(w, r.Body, s.options.maxBody), into)
-	large := new(http.MaxBytesError)
-	switch {
-	case err == nil: // else the deadline of ServeHTTP also limits what the rest of the body may take
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-		return nil
-	case errors.As(err, &large):
-		return &apiError{status: http.StatusRequestEntityTooLarge, code: "body_too_large", message: fmt.Sprintf("the body exceeds %d bytes", large.Limit)}
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &apiError{status: http.StatusRequestTimeout, message: "the body came too slowly"}
-	}
-	return jsonError(err)
 }

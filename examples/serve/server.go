@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync/atomic"
@@ -26,25 +27,32 @@ type server struct {
 	model    atomic.Pointer[loaded] // nil while it is loaded
 	draining atomic.Bool
 	slots    chan struct{} // one for each request that may be worked on
+	decoding chan struct{} // one for each body that may be decoded
 	key      [sha256.Size]byte
+
+	bodyBytes atomic.Int64 // of the bodies that are read or decoded
 }
+
+// handler answers a request, or returns an error to answer with.
+type handler func(http.ResponseWriter, *http.Request, *loaded) error
 
 func newServer(o *options, log *slog.Logger) *server {
 	s := &server{
 		options: o, log: log, routes: http.NewServeMux(),
-		slots: make(chan struct{}, o.places()+o.engine.Queue), key: sha256.Sum256([]byte(o.apiKey)),
+		slots: make(chan struct{}, o.places()+o.engine.Queue), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
+		key: sha256.Sum256([]byte(o.apiKey)),
 	}
 	s.metrics = newMetrics(s)
-	handle := func(pattern string, h func(http.ResponseWriter, *http.Request, *loaded) error) {
+	handle := func(pattern string, h handler) {
 		s.routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := s.guarded(w, r, h); err != nil {
 				s.fail(w, r, err)
 			}
 		})
 	}
-	handle("POST /v1/chat/completions", s.working(s.chatCompletions))
-	handle("POST /v1/completions", s.working(s.completions))
-	handle("POST /v1/embeddings", s.working(s.embeddings))
+	handle("POST /v1/chat/completions", working(s, s.chatCompletions))
+	handle("POST /v1/completions", working(s, s.completions))
+	handle("POST /v1/embeddings", working(s, s.embeddings))
 	handle("GET /v1/models", s.listModels)
 	handle("GET /v1/models/{id...}", s.showModel)
 	s.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
@@ -81,7 +89,7 @@ func writeText(w http.ResponseWriter, status int, text string) {
 }
 
 // guarded calls h with the model, if the request is allowed.
-func (s *server) guarded(w http.ResponseWriter, r *http.Request, h func(http.ResponseWriter, *http.Request, *loaded) error) error {
+func (s *server) guarded(w http.ResponseWriter, r *http.Request, h handler) error {
 	if s.options.apiKey != "" {
 		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		sum := sha256.Sum256([]byte(given)) // of equal length, so that the time reveals nothing
@@ -102,11 +110,15 @@ func (s *server) guarded(w http.ResponseWriter, r *http.Request, h func(http.Res
 // lastWords is the time to write, to a client that reads, that the request's time is over.
 const lastWords = time.Second
 
-// working takes one of the slots for a request, and refuses the request if none is
-// free. It ends the request when its time is over, also if the client is slow to receive
-// the answer.
-func (s *server) working(h func(http.ResponseWriter, *http.Request, *loaded) error) func(http.ResponseWriter, *http.Request, *loaded) error {
+// working reads a request's body, and then takes one of the slots, so that clients that are
+// slow to send a body do not take slots from others. It refuses the request if none is free,
+// and ends it when its time is over, also if the client is slow to receive the answer.
+func working[T any](s *server, h func(http.ResponseWriter, *http.Request, *loaded, *T) error) handler {
 	return func(w http.ResponseWriter, r *http.Request, m *loaded) error {
+		q := new(T)
+		if err := s.readJSON(w, r, q); err != nil {
+			return err
+		}
 		select {
 		case s.slots <- struct{}{}:
 			defer func() { <-s.slots }()
@@ -118,7 +130,7 @@ func (s *server) working(h func(http.ResponseWriter, *http.Request, *loaded) err
 		n := noteOf(ctx)
 		n.until = time.Now().Add(s.options.timeout + lastWords)
 		defer func() { n.until = time.Time{} }() // an error is written without a slot
-		err := h(w, r.WithContext(ctx), m)
+		err := h(w, r.WithContext(ctx), m, q)
 		if err != nil && ctx.Err() != nil {
 			return asAPIError(ctx, err)
 		}
@@ -158,6 +170,7 @@ func skipBody(w http.ResponseWriter, r *http.Request) {
 // note is the log entry of a request; handlers add to it.
 type note struct {
 	id             string
+	start          time.Time
 	status         int
 	began          bool // the answer's header has been written
 	err            error
@@ -213,11 +226,10 @@ var goodID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // ServeHTTP gives each request an ID, logs and counts it, and survives its
 // panics.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n := &note{id: r.Header.Get("X-Request-Id")}
+	n := &note{id: r.Header.Get("X-Request-Id"), start: time.Now()}
 	if !goodID.MatchString(n.id) {
 		n.id = rand.Text()
 	}
-	start := time.Now()
 	w.Header().Set("X-Request-Id", n.id)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	r = r.WithContext(context.WithValue(r.Context(), noteKey{}, n))
@@ -231,7 +243,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				asAPIError(r.Context(), errPanic).write(&recorder{w, n, s.options.stall})
 			}
 		}
-		s.logRequest(r, n, time.Since(start))
+		s.logRequest(r, n, time.Since(n.start))
 	}()
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.options.stall)) // if it cannot be set, there is no limit
@@ -243,12 +255,12 @@ var errPanic = errors.New("panic")
 
 func (s *server) logRequest(r *http.Request, n *note, took time.Duration) {
 	s.metrics.request(r, n, took)
-	fields := []any{"id", n.id, "method", r.Method, "path", r.URL.Path, "status", n.status, "ms", took.Milliseconds(), "remote", r.RemoteAddr}
+	fields := []any{"id", n.id, "method", r.Method, "path", brief(r.URL.Path), "status", n.status, "ms", took.Milliseconds(), "remote", r.RemoteAddr}
 	if n.prompt > 0 {
 		fields = append(fields, "prompt_tokens", n.prompt, "completion_tokens", n.answer, "ttft_ms", n.firstToken.Milliseconds(), "finish", n.finish)
 	}
 	if n.err != nil {
-		fields = append(fields, "error", n.err.Error())
+		fields = append(fields, "error", brief(n.err.Error()))
 	}
 	level := slog.LevelDebug // of probes, metrics and the page
 	if strings.HasPrefix(r.URL.Path, "/v1/") {

@@ -25,6 +25,13 @@ for event in client.chat.completions.create(**ask, stream=True, stream_options={
         text += choice.delta.content or ""
 assert text == NAME and usage == whole.usage and pieces > 20, (text, usage, pieces)
 
+# The helper for streams puts the choices together from their pieces.
+with client.chat.completions.stream(**ask, n=2) as events:
+    for event in events:
+        pass
+    both = events.get_final_completion().choices
+assert [(c.index, c.message.role, c.message.content) for c in both] == [(0, "assistant", NAME), (1, "assistant", NAME)], both
+
 quick = client.chat.completions.create(**ask, extra_body={"chat_template_kwargs": {"enable_thinking": False}})
 assert quick.choices[0].message.content == NAME
 assert not getattr(quick.choices[0].message, "reasoning_content", None)
