@@ -37,6 +37,7 @@ type cpuItem struct {
 	region *Region // instead of op; replayed this many times
 	times  int
 	timed  *cpuProfile // of the replay, if it is wanted
+	moved  uint64      // cpuUploads.moved when it was enqueued
 	read   *cpuRead    // instead of op
 	deps   []cpuDependency
 	timing timing // of op

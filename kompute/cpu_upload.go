@@ -20,6 +20,7 @@ type cpuUploads struct {
 	mu    sync.Mutex
 	free  []byte        // the rest of the last block
 	taken *atomic.Int64 // bytes of all blocks that have not been freed; apart, since blocks must not refer to themselves
+	moved uint64        // counts the tensors of regions that have got a copy; dev.mu guards it
 }
 
 func newCPUUploads() *cpuUploads { return &cpuUploads{taken: new(atomic.Int64)} }
@@ -40,7 +41,8 @@ func (q *cpuQueue) upload(st *storage) error {
 	if skip {
 		return nil
 	}
-	to := d.backend.(cpuBackend).uploads.take(len(from))
+	uploads := d.backend.(cpuBackend).uploads
+	to := uploads.take(len(from))
 	if to == nil {
 		return nil
 	}
@@ -52,6 +54,9 @@ func (q *cpuQueue) upload(st *storage) error {
 		return err
 	}
 	st.cpu.host = to // work that has begun goes on with the same bytes elsewhere
+	if st.regions > 0 {
+		uploads.moved++
+	}
 	return nil
 }
 

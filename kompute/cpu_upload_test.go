@@ -75,6 +75,26 @@ func TestUploadCopiesWrappedMemory(t *testing.T) {
 	require.Len(t, taken.free, int(taken.taken.Load())-uploadAlignment, "x once, and nothing else")
 }
 
+// A region that has been replayed before a tensor is uploaded does not need the caller's memory any more, either.
+func TestUploadOfARegionsTensor(t *testing.T) {
+	needHugePages(t)
+	d := openTest(t, "cpu")
+	weights := []float32{1, 2, 3}
+	s, x := newStream(t, d), wrapped(t, d, weights)
+	var y *Tensor[float32]
+	r, err := s.Capture(func(s *Stream) { y = Result(s, run(s, "neg", x)) })
+	require.NoError(t, err)
+	for range 2 {
+		require.NoError(t, r.Replay(bg))
+		require.Equal(t, []float32{-1, -2, -3}, read(t, y))
+		s.Upload(x)
+		require.NoError(t, s.Synchronize(bg))
+		clear(weights)
+	}
+	require.NoError(t, r.Close())
+	require.NoError(t, y.Close())
+}
+
 // The memory of closed tensors can be taken again.
 func TestUploadsAreFreed(t *testing.T) {
 	needHugePages(t)

@@ -7,14 +7,15 @@ import (
 )
 
 // cpuRegion is a region of the CPU backend. The captured ops' storage stays
-// pinned, so that its memory does not move.
+// pinned, so that its memory moves only by Upload.
 type cpuRegion struct {
 	ops        []Op      // captured
 	calls      []cpuCall // after fusion, in the order in which they run
 	dispatches []cpuDispatch
 	memory     []transient
 	arena      []byte
-	schedule   *workers.Schedule // made by the first replay
+	schedule   *workers.Schedule // made by the first replay, and again when a tensor has been uploaded
+	moved      uint64            // cpuUploads.moved for which it was made
 	timed      *cpuProfile       // of the replay under way
 }
 
@@ -103,6 +104,7 @@ func (q *cpuQueue) enqueueRegion(item cpuItem) error {
 	for i := range r.uses {
 		item.deps = r.uses[i].st.cpu.conflicts(q.s, r.uses[i].access(), item.deps)
 	}
+	item.moved = d.backend.(cpuBackend).uploads.moved
 	q.push(item)
 	m := mark{q.s, q.s.appended}
 	for i := range r.uses {
@@ -128,10 +130,11 @@ func (r *Region) busy() bool {
 // runRegion runs the replays of one item. dev.mu is not held.
 func (q *cpuQueue) runRegion(item cpuItem) error {
 	c := item.region.cpu
-	if c.schedule == nil {
+	if c.schedule == nil || c.moved != item.moved {
 		if err := c.prepare(q.s); err != nil {
 			return err
 		}
+		c.moved = item.moved
 	}
 	if item.timed != nil {
 		return item.timed.run(c)
