@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/gen_ops.hpp"
+#include "ops/rotary.hpp"
 
 namespace kpx {
 
@@ -20,6 +21,25 @@ void check_cache_words(const Array &pages);
 void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s);
 // The STEP_* flags of its kernel.
 uint32_t paged_heads_flags(const PagedHeadsCall &s);
+
+// Fills what the parameters of paged_heads and paged_step share.
+template <typename Params, typename Call> void fill_heads(Params &p, const Call &s, const PagedHeadsOp &op) {
+    p.q_offset = uint32_t(s.q().offset);
+    p.k_offset = uint32_t(s.k().offset);
+    p.v_offset = uint32_t(s.v().offset);
+    p.q_gain_offset = uint32_t(s.q_gain().offset);
+    p.k_gain_offset = uint32_t(s.k_gain().offset);
+    p.freqs_offset = uint32_t(s.freqs().offset);
+    p.slot_offset = uint32_t(s.slots().offset);
+    p.keys_offset = uint32_t(s.keys().offset);
+    p.values_offset = uint32_t(s.values().offset);
+    p.out_offset = uint32_t(s.out().offset);
+    p.position = s.position() ? int32_t(s.position().offset) : op.position;
+    p.rope_scale = op.rope_scale;
+    rotary_step(op.base, op.dims, p.step_high, p.step_low);
+    p.q_eps = op.q_eps;
+    p.k_eps = op.k_eps;
+}
 
 // The ranges of a row's keys that workgroups share, and what they need to put their results together.
 struct PagedRanges {

@@ -1,6 +1,5 @@
 #include "ops/lowering_util.hpp"
 #include "ops/paged.hpp"
-#include "ops/rotary.hpp"
 
 namespace kpx {
 
@@ -75,8 +74,8 @@ uint32_t paged_heads_flags(const PagedHeadsCall &s) {
 namespace {
 
 PagedHeadsParams params_of(const PagedHeadsCall &s) {
-    const PagedHeadsOp &op = s.op();
     PagedHeadsParams p{};
+    fill_heads(p, s, s.op());
     p.rows = uint32_t(s.q().dim(0));
     fill(p.q_strides, 2, s.q().strides, 2, 0);
     fill(p.k_strides, 2, s.k().strides, 2, 0);
@@ -85,21 +84,6 @@ PagedHeadsParams params_of(const PagedHeadsCall &s) {
     fill(p.values_strides, 3, s.values().strides, 3, 0);
     p.page = uint32_t(s.keys().dim(2));
     p.places = uint32_t(s.keys().dim(0) * s.keys().dim(2));
-    p.q_offset = uint32_t(s.q().offset);
-    p.k_offset = uint32_t(s.k().offset);
-    p.v_offset = uint32_t(s.v().offset);
-    p.q_gain_offset = uint32_t(s.q_gain().offset);
-    p.k_gain_offset = uint32_t(s.k_gain().offset);
-    p.freqs_offset = uint32_t(s.freqs().offset);
-    p.slot_offset = uint32_t(s.slots().offset);
-    p.keys_offset = uint32_t(s.keys().offset);
-    p.values_offset = uint32_t(s.values().offset);
-    p.out_offset = uint32_t(s.out().offset);
-    p.position = s.position() ? int32_t(s.position().offset) : op.position;
-    p.rope_scale = op.rope_scale;
-    rotary_step(op.base, op.dims, p.step_high, p.step_low);
-    p.q_eps = op.q_eps;
-    p.k_eps = op.k_eps;
     return p;
 }
 

@@ -4,7 +4,6 @@
 #include "ops/lowering_util.hpp"
 #include "ops/paged.hpp"
 #include "ops/paged_sdpa_matrix.hpp"
-#include "ops/rotary.hpp"
 
 namespace kpx {
 
@@ -13,8 +12,8 @@ namespace {
 constexpr int64_t kMostStepElements = 256; // of a head: a workgroup has all of its values
 
 PagedStepParams step_params_of(const PagedStepCall &s) {
-    const PagedHeadsOp &op = s.op().heads;
     PagedStepParams p{};
+    fill_heads(p, s, s.op().heads);
     p.page = uint32_t(s.keys().dim(2));
     p.pages = uint32_t(s.keys().dim(0));
     p.sequences = uint32_t(s.table().dim(0));
@@ -23,25 +22,10 @@ PagedStepParams step_params_of(const PagedStepCall &s) {
     p.v_stride = uint32_t(s.v().stride(0));
     fill(p.pages_strides, 3, s.keys().strides, 3, 0);
     fill(p.table_strides, 2, s.table().strides, 2, 0);
-    p.q_offset = uint32_t(s.q().offset);
-    p.k_offset = uint32_t(s.k().offset);
-    p.v_offset = uint32_t(s.v().offset);
-    p.q_gain_offset = uint32_t(s.q_gain().offset);
-    p.k_gain_offset = uint32_t(s.k_gain().offset);
-    p.freqs_offset = uint32_t(s.freqs().offset);
-    p.slot_offset = uint32_t(s.slots().offset);
-    p.keys_offset = uint32_t(s.keys().offset);
-    p.values_offset = uint32_t(s.values().offset);
     p.table_offset = uint32_t(s.table().offset);
     p.sequence_offset = uint32_t(s.sequences().offset);
     p.length_offset = uint32_t(s.lengths().offset);
-    p.position = s.position() ? int32_t(s.position().offset) : op.position;
-    p.rope_scale = op.rope_scale;
-    rotary_step(op.base, op.dims, p.step_high, p.step_low);
-    p.q_eps = op.q_eps;
-    p.k_eps = op.k_eps;
     p.scale = s.op().scale;
-    p.out_offset = uint32_t(s.out().offset);
     return p;
 }
 
