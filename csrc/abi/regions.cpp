@@ -22,7 +22,8 @@ kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err)
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
         const NoteRefusals note(*target, err);
-        *out = new kpx_region{end_capture(*target)};
+        std::shared_ptr<Region> made = end_capture(*target); // first: it ends the capture even without host memory
+        *out = new kpx_region{std::move(made)};
     });
 }
 

@@ -67,7 +67,7 @@ kpx_result kpx_stream_hold(kpx_stream *stream, kpx_gate **out, kpx_error *err) {
 
 void kpx_gate_open(kpx_gate *gate) {
     if (gate != nullptr) {
-        (void)guarded(nullptr, [&] { gate->object->open(); });
+        gate->object->open();
         delete gate;
     }
 }

@@ -122,6 +122,9 @@ bool send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uin
     try {
         while (done < bytes) {
             if (stream.much_is_staged()) {
+                if (done > 0) { // the next writer follows these pieces, even if the window of the last one is refused
+                    tensor.read_at(stream.point());
+                }
                 stream.submit_pending();
                 released = true;
                 if (!moving) {
@@ -136,7 +139,10 @@ bool send(Lock &lock, Stream &stream, Tensor &tensor, uint64_t offset, const uin
         }
     } catch (...) {
         if (done > 0) {
-            tensor.went_up_in_part(stream.last_point());
+            tensor.device_fresh = false;
+            if (!stream.window_is_empty()) { // what was submitted is among the readers
+                stream.note([&](const std::shared_ptr<Point> &window) { tensor.went_up_in_part(window); });
+            }
         }
         throw;
     }
@@ -191,7 +197,7 @@ bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
         take_memory(t, content_later && !upload);
         if (upload) {
             released = send(lock, stream, t, 0, t.host->data, t.bytes) || released;
-            t.went_up(stream.point());
+            stream.note([&](const std::shared_ptr<Point> &window) { t.went_up(window); });
         }
         return released;
     }

@@ -36,13 +36,15 @@ std::shared_ptr<HostMemory> HostPool::own(void *memory, uint64_t bytes, uint64_t
     if (memory == nullptr) {
         throw std::bad_alloc();
     }
+    std::unique_ptr<void, void (*)(void *)> owned(memory, free);
+    auto made = std::make_unique<HostMemory>(HostMemory{static_cast<uint8_t *>(memory), bytes});
+    (void)owned.release();
     in_use_ += capacity;
     std::shared_ptr<HostPool> pool = shared_from_this();
-    return std::shared_ptr<HostMemory>(new HostMemory{static_cast<uint8_t *>(memory), bytes},
-                                       [pool, capacity](HostMemory *gone) {
-                                           pool->give_back(gone->data, capacity);
-                                           delete gone;
-                                       });
+    return std::shared_ptr<HostMemory>(made.release(), [pool, capacity](HostMemory *gone) {
+        pool->give_back(gone->data, capacity);
+        delete gone;
+    });
 }
 
 std::shared_ptr<HostMemory> HostPool::take(uint64_t bytes) {
@@ -70,16 +72,22 @@ std::shared_ptr<HostMemory> HostPool::wrap(const void *memory, uint64_t bytes) {
     return std::make_shared<HostMemory>(HostMemory{static_cast<uint8_t *>(const_cast<void *>(memory)), bytes});
 }
 
-void HostPool::give_back(void *memory, uint64_t capacity) {
+void HostPool::give_back(void *memory, uint64_t capacity) noexcept {
     in_use_ -= capacity;
     std::unique_lock<std::mutex> lock(mutex_);
-    if (spare_bytes_ + capacity > kMostSpare) {
-        lock.unlock();
-        free(memory);
-        return;
+    bool kept = spare_bytes_ + capacity <= kMostSpare;
+    try {
+        if (kept) {
+            spare_[capacity].push_back(memory);
+            spare_bytes_ += capacity;
+        }
+    } catch (const std::bad_alloc &) {
+        kept = false;
     }
-    spare_[capacity].push_back(memory);
-    spare_bytes_ += capacity;
+    lock.unlock();
+    if (!kept) {
+        free(memory);
+    }
 }
 
 void copy_wrapped(void *to, const void *from, uint64_t bytes) {

@@ -34,7 +34,7 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
 
     static uint64_t size_class(uint64_t bytes);
     std::shared_ptr<HostMemory> own(void *memory, uint64_t bytes, uint64_t capacity);
-    void give_back(void *memory, uint64_t capacity);
+    void give_back(void *memory, uint64_t capacity) noexcept;
 
     std::mutex mutex_;
     std::map<uint64_t, std::vector<void *>> spare_; // by capacity, which is a size class

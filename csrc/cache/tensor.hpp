@@ -68,6 +68,12 @@ class Tensor {
     // Work up to that point left the device's copy, the only one, partly written: using the content throws the error.
     void lost(const std::shared_ptr<Point> &point, const Error &error);
     void read_at(const std::shared_ptr<Point> &point);
+    // Makes room, so that read_at() takes no memory.
+    void expect_reader() {
+        if (!read_only) {
+            readers_.reserve(readers_.size() + 1);
+        }
+    }
     // The host's new copy replaces all of the content.
     void host_wrote(std::shared_ptr<HostMemory> content);
     // Only the host's copy changed.

@@ -99,7 +99,17 @@ void change_host(Tensor &t, const kpx_array &view, uint64_t size, const void *da
     t.host_changed();
 }
 
-// Only the device's copy is up to date: pieces of it are uploaded.
+// Some of the content may have changed. Without the host memory to record that, the device is lost.
+void lose(Stream &stream, Tensor &tensor, const Error &error) {
+    try {
+        tensor.lost(stream.last_point(), error);
+    } catch (const std::bad_alloc &) {
+        tensor.device->mark_lost();
+    }
+}
+
+// Only the device's copy is up to date: pieces of it are uploaded. A mapped tensor may be replaced as a whole, and then
+// an error that it carries does not matter.
 void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, const kpx_array &view,
                    uint64_t size, const void *data) {
     constexpr size_t kMostPieces = 64;
@@ -116,21 +126,27 @@ void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &te
     }
     std::vector<uint8_t> zeros(data == nullptr ? all : 0);
     const uint8_t *from = data == nullptr ? zeros.data() : static_cast<const uint8_t *>(data);
-    make_ready(lock, stream, tensor, {true, true});
+    make_ready(lock, stream, tensor, {!covers(view), true});
+    const bool fresh = tensor->device_fresh;
+    const uint64_t before = stream.timeline()->submitted();
     bool changed = false;
     try {
         for (const auto &[offset, bytes] : pieces) {
             send(lock, stream, *tensor, offset, from, bytes);
             changed = true;
+            // The next writer follows each piece, as in send().
+            stream.note([&](const std::shared_ptr<Point> &window) { tensor->read_at(window); });
             from += bytes;
         }
+        stream.note([&](const std::shared_ptr<Point> &window) { tensor->wrote(window); });
     } catch (...) {
-        if (changed || !tensor->device_fresh) { // or a part of the first piece
-            tensor->lost(stream.last_point(), current_error());
+        if (stream.timeline()->submitted() == before && stream.window_is_empty()) {
+            tensor->device_fresh = fresh;              // nothing of it will run
+        } else if (changed || !tensor->device_fresh) { // or a part of the first piece
+            lose(stream, *tensor, current_error());
         }
         throw;
     }
-    tensor->wrote(stream.point());
 }
 
 } // namespace

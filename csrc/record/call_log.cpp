@@ -112,8 +112,10 @@ void CallLog::add_scratch(const Buffer &buffer, bool counters) {
     scratch_.push_back({buffer.bytes(), counters, buffer.handle().serial, buffer.offset()});
 }
 
-void CallLog::drop_scratch() {
+void CallLog::drop_unfinished() {
+    words_.resize(first_word(calls_.size()));
     scratch_.resize(first_scratch(calls_.size()));
+    places_.resize(first_place(calls_.size()));
 }
 
 void CallLog::assign(const CallLog &other, size_t calls) {

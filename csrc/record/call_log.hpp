@@ -66,7 +66,7 @@ class CallLog {
     // ---- Writing ----
     void add(const CallWords &call, const Program &program);
     void add_scratch(const Buffer &buffer, bool counters);
-    void drop_scratch(); // of a call that is not added
+    void drop_unfinished(); // what belongs to a call that is not added
     // Work other than an op was appended.
     void add_other() { complete_ = false; }
     // Replaces the content by the first calls of another log.

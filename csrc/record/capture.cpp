@@ -1,11 +1,24 @@
 #include "record/capture.hpp"
 
+#include <algorithm>
+
 #include "cache/cache.hpp"
 
 namespace kpx {
 
+void Capture::make_room(const kpx_array *arrays, uint32_t n) {
+    if (uses_.capacity() - uses_.size() < n) {
+        uses_.reserve(std::max<size_t>(2 * uses_.capacity(), uses_.size() + n));
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (arrays[i].tensor != nullptr) {
+            index_.emplace(tensor_of(arrays[i].tensor).get(), kUnused);
+        }
+    }
+}
+
 // One call may bind a tensor twice: reads of the old content are recorded before writes.
-void Capture::note_uses(const kpx_array *arrays, uint32_t n) {
+void Capture::note_uses(const kpx_array *arrays, uint32_t n) noexcept {
     for (const bool needed : {true, false}) {
         for (uint32_t i = 0; i < n; i++) {
             if (arrays[i].tensor == nullptr) {
@@ -20,11 +33,12 @@ void Capture::note_uses(const kpx_array *arrays, uint32_t n) {
 }
 
 void Capture::note(const std::shared_ptr<Tensor> &tensor, bool needs, bool writes) {
-    const auto [at, fresh] = index_.emplace(tensor.get(), uses_.size());
-    if (fresh) {
+    size_t &at = index_.find(tensor.get())->second;
+    if (at == kUnused) {
+        at = uses_.size();
         uses_.push_back({tensor, needs, writes});
     } else {
-        uses_[at->second].writes |= writes;
+        uses_[at].writes |= writes;
     }
 }
 

@@ -2,6 +2,7 @@
 // which tensors they use.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +26,7 @@ class Capture {
 
     // call: a RawCall or a DispatchCall.
     template <typename Call> void append(const Call &call) {
+        make_room(call.arrays, call.n);
         if (append_call(device_, window, call)) {
             note_uses(call.arrays, call.n);
         }
@@ -36,12 +38,15 @@ class Capture {
     Window window;
 
   private:
-    void note_uses(const kpx_array *arrays, uint32_t n);
+    // So that note_uses() cannot fail: a call that is in the window must be among the uses.
+    void make_room(const kpx_array *arrays, uint32_t n);
+    void note_uses(const kpx_array *arrays, uint32_t n) noexcept;
     void note(const std::shared_ptr<Tensor> &tensor, bool needs, bool writes);
 
     Device &device_;
     std::vector<RegionUse> uses_;
-    std::unordered_map<const Tensor *, size_t> index_;
+    static constexpr size_t kUnused = SIZE_MAX;
+    std::unordered_map<const Tensor *, size_t> index_; // of uses_; kUnused: no call in the window has used it
 };
 
 } // namespace kpx

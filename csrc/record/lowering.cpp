@@ -115,7 +115,7 @@ void lower_call(Device &device, Program &program, int32_t op, const OpCall &call
                 throw; // it chose the same kernel again
             }
             if (log != nullptr) {
-                log->drop_scratch();
+                log->drop_unfinished();
             }
             program.cut(mark);
         }

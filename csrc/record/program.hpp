@@ -75,7 +75,12 @@ class Program {
     void append(const Program &other, size_t first, size_t last);
     // Keeps memory that the dispatches use, beside the owners of their uses.
     void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
-    void keep_many(size_t owners) { kept_.reserve(owners); } // makes room for that many
+    // Makes room for that many more, so that keep() takes no memory.
+    void make_room_to_keep(size_t owners) {
+        if (kept_.capacity() - kept_.size() < owners) {
+            kept_.reserve(std::max(2 * kept_.capacity(), kept_.size() + owners));
+        }
+    }
     // A copy that keeps no memory alive.
     Program outline() const;
     // Copies the outline's dispatches up to the mark into this empty program; the caller keeps the memory.

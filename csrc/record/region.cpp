@@ -35,12 +35,13 @@ Region::~Region() {
 }
 
 void Region::use(std::vector<RegionUse> uses) {
-    uses_ = std::move(uses);
-    marked_.assign(uses_.size(), true);
-    unmarked_.reserve(uses_.size());
-    for (const RegionUse &use : uses_) {
-        unmark(uint32_t(index_.size()));
+    for (const RegionUse &use : uses) {
+        unmarked_.push_back(uint32_t(index_.size()));
         index_.emplace(use.tensor.get(), uint32_t(index_.size()));
+    }
+    marked_.assign(uses.size(), false);
+    uses_ = std::move(uses); // nothing fails from here on: the destructor counts down what is counted here
+    for (const RegionUse &use : uses_) {
         use.tensor->regions++;
     }
 }

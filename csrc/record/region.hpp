@@ -68,6 +68,10 @@ class Region {
     template <typename Ready> void check_changed(const std::shared_ptr<Timeline> &timeline, Ready ready);
     // Makes `last` a new point, which no tensor remembers.
     void set_last(std::shared_ptr<Point> point);
+    // Calls f(use) for each tensor that does not remember `last`.
+    template <typename F> void each_unmarked(F f) const {
+        std::for_each(unmarked_.begin(), unmarked_.end(), [&](uint32_t use) { f(uses_[use]); });
+    }
     // Calls mark(use) for each tensor that does not remember `last`. It returns whether it does now.
     template <typename Mark> void mark(Mark mark);
 

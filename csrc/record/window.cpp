@@ -12,7 +12,7 @@ void Window::follow(std::shared_ptr<const KnownWindow> known) {
     known_ = std::move(known);
     if (known_) {
         number_ = ++windows;
-        program_.keep_many(3 * known_->log.size());
+        program_.make_room_to_keep(3 * known_->log.size());
     }
 }
 
@@ -32,6 +32,7 @@ bool Window::repeat(const RawCall &call, Memory &memory, bool &has_dispatch) {
         scratch_.clear(); // the lowering allocates it again
         return false;
     }
+    program_.make_room_to_keep(scratch_.size() + call.n);
     for (std::shared_ptr<Buffer> &buffer : scratch_) {
         program_.keep(std::move(buffer));
     }

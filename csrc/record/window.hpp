@@ -35,9 +35,12 @@ class Window {
             fill(node);
             program_.begin_call(node.op);
             lower(node, program_);
+            if (!keep_graph_) {
+                call != nullptr ? log_.add(*call, program_) : log_.add_other();
+            }
         } catch (...) {
             program_.cut(mark);
-            log_.drop_scratch();
+            log_.drop_unfinished();
             node.clear();
             throw;
         }
@@ -47,7 +50,6 @@ class Window {
             graph_.keep_spare();
         } else {
             node.clear();
-            call != nullptr ? log_.add(*call, program_) : log_.add_other();
         }
         return program_.nodes().size() > mark.nodes;
     }
@@ -60,8 +62,8 @@ class Window {
     // ---- Following a known window ----
     void follow(std::shared_ptr<const KnownWindow> known);
     bool follows() const { return known_ != nullptr; }
-    // Appends the call if it is the next one of the known window. The caller then calls keep() for each operand.
-    // has_dispatch: as append() returns it.
+    // Appends the call if it is the next one of the known window. The caller then calls keep() for each operand, which
+    // cannot fail. has_dispatch: as append() returns it.
     bool repeat(const RawCall &call, Memory &memory, bool &has_dispatch);
     void keep(const std::shared_ptr<Buffer> &memory);
     // The known window that this one repeats from the first to the last call, or null.

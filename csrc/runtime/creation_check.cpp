@@ -172,6 +172,9 @@ CreationCheck::~CreationCheck() {
     if (memory != VK_NULL_HANDLE) {
         device_.freeMemory(memory);
     }
+    if (pool != VK_NULL_HANDLE) {
+        device_.destroyCommandPool(pool);
+    }
 }
 
 void CreationCheck::note(VkResult result) {
@@ -183,6 +186,7 @@ void CreationCheck::note(VkResult result) {
 void CreationCheck::done(const char *what) {
     buffer = VK_NULL_HANDLE; // from here on Kompute's object owns them, failed or not
     memory = VK_NULL_HANDLE;
+    pool = VK_NULL_HANDLE;
     check(vk::Result(first_), what);
 }
 

@@ -36,7 +36,7 @@ class CreationCheck {
 
     VkBuffer buffer = VK_NULL_HANDLE;
     VkDeviceMemory memory = VK_NULL_HANDLE;
-    VkCommandPool pool = VK_NULL_HANDLE; // they belong to the object being created, which frees them
+    VkCommandPool pool = VK_NULL_HANDLE;
     bool prefer_cached;
 
   private:

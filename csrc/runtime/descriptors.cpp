@@ -19,13 +19,25 @@ vk::DescriptorPool DescriptorPools::take() {
             free_.pop_back();
             return pool;
         }
+        if (free_.capacity() <= made_) {
+            free_.reserve(2 * (made_ + 1));
+        }
+        made_++;
     }
     device_.count_allocation();
     const vk::DescriptorPoolSize size(vk::DescriptorType::eStorageBuffer, kDescriptors);
-    return device_.handle().createDescriptorPool({{}, kSets, size});
+    const vk::DescriptorPoolCreateInfo info({}, kSets, size);
+    vk::DescriptorPool made;
+    const vk::Result result = device_.handle().createDescriptorPool(&info, nullptr, &made);
+    if (result != vk::Result::eSuccess) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        made_--;
+    }
+    device_.check(result, "vkCreateDescriptorPool");
+    return made;
 }
 
-void DescriptorPools::give_back(std::vector<vk::DescriptorPool> &pools) {
+void DescriptorPools::give_back(std::vector<vk::DescriptorPool> &pools) noexcept {
     for (vk::DescriptorPool pool : pools) {
         device_.handle().resetDescriptorPool(pool);
     }

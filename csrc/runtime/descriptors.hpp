@@ -20,12 +20,13 @@ class DescriptorPools {
     static constexpr uint32_t kDescriptors = 512;
 
     vk::DescriptorPool take();
-    void give_back(std::vector<vk::DescriptorPool> &pools);
+    void give_back(std::vector<vk::DescriptorPool> &pools) noexcept;
 
   private:
     Device &device_;
     std::mutex mutex_;
-    std::vector<vk::DescriptorPool> free_;
+    std::vector<vk::DescriptorPool> free_; // has room for all that were made
+    size_t made_ = 0;
 };
 
 // Sets of one recording.

@@ -1,6 +1,8 @@
 #include "runtime/device.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -211,6 +213,15 @@ void Device::mark_hung(std::string what) {
     }
 }
 
+void Device::mark_hung_queue() noexcept {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!hung_) {
+        hang_ = std::move(hung_queue_);
+        hung_ = true;
+        lost_ = true;
+    }
+}
+
 Queue &Device::next_queue() {
     return *queues_[next_queue_++ % queues_.size()];
 }
@@ -258,12 +269,26 @@ void Device::settle() {
     kernels_->save_cache();
 }
 
+// Other failures than a lost device are a lack of memory, which may end.
 void Device::drain(Queue &queue) noexcept {
-    if (hung_) {
-        return;
+    constexpr int kTries = 100;
+    constexpr std::chrono::milliseconds kPause{1};
+    for (int i = 0; i < kTries; i++) {
+        if (hung_) {
+            return;
+        }
+        std::unique_lock<std::mutex> lock(queue.mutex);
+        const VkResult result = VULKAN_HPP_DEFAULT_DISPATCHER.vkQueueWaitIdle(*queue.handle);
+        lock.unlock();
+        if (result == VK_ERROR_DEVICE_LOST) {
+            mark_lost();
+        }
+        if (result == VK_SUCCESS || result == VK_ERROR_DEVICE_LOST) {
+            return;
+        }
+        std::this_thread::sleep_for(kPause);
     }
-    std::lock_guard<std::mutex> lock(queue.mutex);
-    (void)VULKAN_HPP_DEFAULT_DISPATCHER.vkQueueWaitIdle(*queue.handle);
+    mark_hung_queue();
 }
 
 void Device::check_alive() const {

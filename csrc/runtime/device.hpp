@@ -85,7 +85,7 @@ class Device : public std::enable_shared_from_this<Device> {
     void settle();
 
     // Waits until the queue has no work, also on a lost device, whose work ends
-    // in finite time.
+    // in finite time. If the driver cannot wait, the device counts as hung.
     void drain(Queue &queue) noexcept;
 
     // Once lost, a device answers every later call with KPX_DEVICE_LOST, and
@@ -95,6 +95,7 @@ class Device : public std::enable_shared_from_this<Device> {
     // Whether the device is lost while its work may still be running: what that work uses is never freed. hang()
     // names the work.
     void mark_hung(std::string what);
+    void mark_hung_queue() noexcept; // also of a device that is lost already
     bool hung() const { return hung_; }
     const char *hang() const { return hung_ ? hang_.c_str() : ""; }
     Watchdog &watchdog() { return *watchdog_; }
@@ -136,7 +137,8 @@ class Device : public std::enable_shared_from_this<Device> {
     std::atomic<uint32_t> next_queue_{0};
     std::atomic<uint64_t> next_stream_{0};
     std::atomic<bool> lost_{false}, hung_{false}, overlaps_{false};
-    std::string hang_; // written before hung_
+    std::string hang_;                                                                    // written before hung_
+    std::string hung_queue_ = "the device may hang: the driver cannot wait for its work"; // made in advance
     std::mutex state_mutex_;
     std::condition_variable moved_;
     ChangeLog changes_;

@@ -156,11 +156,16 @@ const Pipeline &Kernels::built(const Key &key) {
     Pipeline made{{}, layout(key.bindings, kPushBytes), key.variant};
     made.handle = build(module(*key.variant->code), key.spec, made.layout, subgroups_of(key));
     std::lock_guard<std::mutex> lock(mutex_);
-    auto entry = pipelines_.emplace(key, made);
-    if (!entry.second) { // another thread was faster
+    try {
+        auto entry = pipelines_.emplace(key, made);
+        if (!entry.second) { // another thread was faster
+            device_.handle().destroyPipeline(made.handle);
+        }
+        return entry.first->second;
+    } catch (const std::bad_alloc &) {
         device_.handle().destroyPipeline(made.handle);
+        throw;
     }
-    return entry.first->second;
 }
 
 // Kernels that use subgroups get full ones, of the size that their lowering was told.

@@ -83,8 +83,15 @@ std::shared_ptr<Block> Memory::obtain_or_collect(uint64_t capacity, uint64_t &of
 
 std::shared_ptr<Buffer> Memory::make_buffer(std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
                                             uint64_t capacity) {
-    return std::allocate_shared<Buffer>(Pooled<Buffer>(), device_.shared_from_this(), std::move(block), offset, bytes,
-                                        capacity);
+    try {
+        return std::allocate_shared<Buffer>(Pooled<Buffer>(), device_.shared_from_this(), block, offset, bytes,
+                                            capacity);
+    } catch (const std::bad_alloc &) {
+        if (block) {
+            release(block, offset, capacity);
+        }
+        throw;
+    }
 }
 
 std::shared_ptr<kp::Tensor> Memory::make_host_tensor(uint64_t bytes, bool read_by_host) {
@@ -171,6 +178,7 @@ std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {
     }
     uint64_t bytes = slabs_.empty() ? std::max(kFirstSlabBytes, capacity) : kSlabBytes;
     bytes = std::min(bytes, std::max(available(bytes) / kAlignment * kAlignment, capacity));
+    slabs_.reserve(slabs_.size() + 1);
     std::shared_ptr<Block> slab = create(bytes, true);
     offset = slab->ranges->take(capacity);
     slabs_.push_back(slab);
@@ -243,7 +251,7 @@ std::shared_ptr<Block> Memory::create(uint64_t bytes, bool slab) {
     return block;
 }
 
-void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity) {
+void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity) noexcept {
     std::lock_guard<std::mutex> lock(mutex_);
     if (block->mapped != nullptr) {
         blocks_--;
@@ -254,13 +262,7 @@ void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint6
         return;
     }
     if (!block->ranges) {
-        spare_.push_back(block);
-        spare_bytes_ += block->bytes;
-        while (spare_bytes_ > most_spare_) {
-            spare_bytes_ -= spare_.front()->bytes;
-            drop(spare_.front());
-            spare_.erase(spare_.begin());
-        }
+        release_whole(block);
         return;
     }
     block->ranges->give_back(offset, capacity);
@@ -274,8 +276,23 @@ void Memory::release(const std::shared_ptr<Block> &block, uint64_t offset, uint6
     }
 }
 
+void Memory::release_whole(const std::shared_ptr<Block> &block) noexcept {
+    try {
+        spare_.push_back(block);
+    } catch (const std::bad_alloc &) {
+        drop(block);
+        return;
+    }
+    spare_bytes_ += block->bytes;
+    while (spare_bytes_ > most_spare_) {
+        spare_bytes_ -= spare_.front()->bytes;
+        drop(spare_.front());
+        spare_.erase(spare_.begin());
+    }
+}
+
 // The tensor itself is freed with the last reference to the block, which the caller has.
-void Memory::drop(const std::shared_ptr<Block> &block) {
+void Memory::drop(const std::shared_ptr<Block> &block) noexcept {
     reserved_ -= block->bytes;
     blocks_--;
 }

@@ -114,8 +114,9 @@ class Memory {
     std::shared_ptr<Block> obtain(uint64_t capacity, uint64_t &offset);
     std::shared_ptr<Block> obtain_or_collect(uint64_t capacity, uint64_t &offset);
     uint64_t available(uint64_t most) const;
-    void release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity);
-    void drop(const std::shared_ptr<Block> &block);
+    void release(const std::shared_ptr<Block> &block, uint64_t offset, uint64_t capacity) noexcept;
+    void release_whole(const std::shared_ptr<Block> &block) noexcept;
+    void drop(const std::shared_ptr<Block> &block) noexcept;
     void drop_unused();
     void give_back_unused();
 

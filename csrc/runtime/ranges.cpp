@@ -4,6 +4,12 @@
 
 namespace kpx {
 
+RangeAllocator::RangeAllocator(uint64_t size) : size_(size) {
+    constexpr size_t kFew = 16;
+    free_.reserve(kFew);
+    free_.push_back({0, size});
+}
+
 uint64_t RangeAllocator::take(uint64_t bytes) {
     auto best = free_.end();
     for (auto it = free_.begin(); it != free_.end(); ++it) {
@@ -17,6 +23,12 @@ uint64_t RangeAllocator::take(uint64_t bytes) {
     if (best == free_.end()) {
         return kNone;
     }
+    if (free_.capacity() < taken_ + 2) {
+        const size_t at = size_t(best - free_.begin());
+        free_.reserve(2 * (taken_ + 2));
+        best = free_.begin() + ptrdiff_t(at);
+    }
+    taken_++;
     // Taken from the end, so that the rest keeps its start.
     best->bytes -= bytes;
     const uint64_t start = best->start + best->bytes;
@@ -26,7 +38,8 @@ uint64_t RangeAllocator::take(uint64_t bytes) {
     return start;
 }
 
-void RangeAllocator::give_back(uint64_t start, uint64_t bytes) {
+void RangeAllocator::give_back(uint64_t start, uint64_t bytes) noexcept {
+    taken_--;
     const auto after = std::lower_bound(free_.begin(), free_.end(), start,
                                         [](const Range &range, uint64_t at) { return range.start < at; });
     const bool joins_after = after != free_.end() && start + bytes == after->start;

@@ -51,6 +51,14 @@ void await(Device &device, const Timeline &done) {
     }
 }
 
+// Nothing may be freed while the device still uses it.
+void leave(Device &device, Queue &queue, const std::shared_ptr<const void> &work) {
+    device.drain(queue);
+    if (device.hung()) {
+        device.keep_forever(work);
+    }
+}
+
 } // namespace
 
 void run_once(Device &device, Program program, const char *what) {
@@ -71,15 +79,11 @@ void run_once(Device &device, Program program, const char *what) {
         if (e.code == KPX_TIMEOUT) {
             device.mark_hung(what);
         }
-        if (device.hung()) {
-            device.keep_forever(work);
-        } else {
-            device.drain(queue); // nothing may be freed while the device still uses it
-        }
+        leave(device, queue, work);
         device.check_alive();
         throw;
     } catch (...) { // host memory
-        device.drain(queue);
+        leave(device, queue, work);
         throw;
     }
 }

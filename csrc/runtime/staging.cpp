@@ -5,6 +5,14 @@
 
 namespace kpx {
 
+Staging::Staging(Device &device) : device_(device) {
+    for (auto &lists : free_) {
+        for (const bool large : {false, true}) {
+            lists[large].reserve(kSpare[large]); // so that returning a block takes no memory
+        }
+    }
+}
+
 std::shared_ptr<HostBlock> Staging::take(For purpose, uint64_t bytes) {
     const bool large = bytes > kSmall;
     auto &list = free_[purpose == For::download][large];

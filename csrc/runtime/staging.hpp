@@ -28,7 +28,7 @@ class Staging {
     static constexpr uint64_t kLarge = uint64_t(8) << 20;
     enum class For { upload, download };
 
-    explicit Staging(Device &device) : device_(device) {}
+    explicit Staging(Device &device);
 
     // A block of kSmall bytes, or of kLarge if bytes is more. It returns to the
     // pool when its last owner releases it.

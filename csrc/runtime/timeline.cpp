@@ -22,15 +22,24 @@ Semaphores::Entry Semaphores::take() {
             free_.pop_back();
             return entry;
         }
+        if (free_.capacity() <= made_) {
+            free_.reserve(2 * (made_ + 1));
+        }
+        made_++;
     }
     const vk::SemaphoreTypeCreateInfo type(vk::SemaphoreType::eTimeline, 0);
     const vk::SemaphoreCreateInfo info({}, &type);
     Entry made{{}, 0};
-    device_.check(device_.handle().createSemaphore(&info, nullptr, &made.handle), "vkCreateSemaphore");
+    const vk::Result result = device_.handle().createSemaphore(&info, nullptr, &made.handle);
+    if (result != vk::Result::eSuccess) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        made_--;
+    }
+    device_.check(result, "vkCreateSemaphore");
     return made;
 }
 
-void Semaphores::give_back(Entry entry) {
+void Semaphores::give_back(Entry entry) noexcept {
     std::lock_guard<std::mutex> lock(mutex_);
     free_.push_back(entry);
 }

@@ -27,12 +27,13 @@ class Semaphores {
     ~Semaphores();
 
     Entry take();
-    void give_back(Entry entry);
+    void give_back(Entry entry) noexcept;
 
   private:
     Device &device_;
     std::mutex mutex_;
-    std::vector<Entry> free_;
+    std::vector<Entry> free_; // has room for all that were made
+    size_t made_ = 0;
 };
 
 // Values count from 0 for each stream.

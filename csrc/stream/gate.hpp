@@ -13,8 +13,8 @@ class Device;
 class Gate {
   public:
     explicit Gate(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-    // Submits the work that was held back and can run now.
-    void open();
+    // Submits the work that was held back and can run now. The device is lost if that fails.
+    void open() noexcept;
     bool is_open() const { return open_; } // the caller holds the device's mutex
 
   private:

@@ -27,6 +27,10 @@ struct Point {
     // Records why the work never ran. It does so even without host memory, because work that was not done must not
     // count as done.
     void refuse(Error why) noexcept;
+    void refuse(std::shared_ptr<const Error> why) noexcept {
+        refused = std::move(why);
+        pending = false;
+    }
 
     // Whether the host knows that the work is done.
     bool seen_done() const { return !pending && timeline->seen() >= value; }
@@ -35,14 +39,15 @@ struct Point {
 // Made in advance.
 inline const std::shared_ptr<const Error> kRefusedWithoutMemory =
     std::make_shared<const Error>(KPX_OUT_OF_MEMORY, kNoHostMemory);
+inline const std::shared_ptr<const Error> kRefusedByClosing =
+    std::make_shared<const Error>(KPX_INVALID, "the stream was closed before the work was started");
 
 inline void Point::refuse(Error why) noexcept {
     try {
-        refused = std::make_shared<const Error>(std::move(why));
+        refuse(std::make_shared<const Error>(std::move(why)));
     } catch (const std::bad_alloc &) {
-        refused = kRefusedWithoutMemory;
+        refuse(kRefusedWithoutMemory);
     }
-    pending = false;
 }
 
 } // namespace kpx

@@ -1,5 +1,7 @@
 #include "stream/replay.hpp"
 
+#include <algorithm>
+
 #include "cache/cache.hpp"
 #include "record/capture.hpp"
 #include "runtime/device.hpp"
@@ -52,10 +54,27 @@ void prepare_first(Lock &lock, Stream &stream, Region &region) {
     });
 }
 
-// Records what submitted replays do with the tensors. The region's tensors share a point, which moves forward.
-void note_replay(Stream &stream, Region &region) {
-    if (!region.last || region.last->timeline != stream.timeline()) {
-        region.set_last(stream.submitted_point());
+// The point that the region's tensors are to share after a replay, which moves forward with each one. Also makes room
+// to record it: once the replay is submitted, nothing may fail any more.
+std::shared_ptr<Point> make_point(Stream &stream, Region &region) {
+    const bool goes_on = region.last && region.last->timeline == stream.timeline();
+    const auto make_room = [](const RegionUse &use) {
+        if (!use.writes) {
+            use.tensor->expect_reader();
+        }
+    };
+    if (goes_on) {
+        region.each_unmarked(make_room);
+        return region.last;
+    }
+    std::for_each(region.uses().begin(), region.uses().end(), make_room);
+    return stream.submitted_point();
+}
+
+// Records what submitted replays do with the tensors.
+void note_replay(Stream &stream, Region &region, const std::shared_ptr<Point> &point) noexcept {
+    if (region.last != point) {
+        region.set_last(point);
     }
     region.last->value = stream.timeline()->submitted();
     region.mark([&](const RegionUse &use) {
@@ -97,8 +116,9 @@ uint64_t replay(Stream &stream, const std::shared_ptr<Region> &region, uint32_t 
     stream.throttle(timeout_ns); // before locking, as in flush
     Lock lock(stream.device()->mutex());
     prepare(lock, stream, *region);
+    const std::shared_ptr<Point> point = make_point(stream, *region);
     const uint64_t value = stream.submit_pending(region, times);
-    note_replay(stream, *region);
+    note_replay(stream, *region, point);
     stream.counters().add_replays(region->recording().counts(), times);
     return value;
 }
@@ -112,8 +132,9 @@ uint64_t profile(Stream &stream, const std::shared_ptr<Region> &region, Recordin
     {
         Lock lock(stream.device()->mutex());
         prepare(lock, stream, *region);
+        const std::shared_ptr<Point> point = make_point(stream, *region);
         value = stream.submit_recording(recording, region);
-        note_replay(stream, *region);
+        note_replay(stream, *region, point);
     }
     region->profiled(recording, submitted, stream.timeline(), value);
     stream.counters().add_replays(region->recording().counts(), 1);

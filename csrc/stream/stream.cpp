@@ -1,5 +1,8 @@
 #include "stream/stream.hpp"
 
+#include <chrono>
+#include <thread>
+
 #include "abi/guard.hpp"
 #include "cache/cache.hpp"
 #include "ops/op_table.hpp"
@@ -31,26 +34,40 @@ Stream::~Stream() {
 }
 
 void Stream::finish() noexcept {
-    try {
-        Window dropped(*device_, false);
+    {
+        Window dropped(*device_, false); // freed without the mutex
         std::unique_ptr<Capture> capture;
-        {
-            Lock lock(device_->mutex());
-            finished_ = true;
-            if (point_) {
-                point_->refuse({KPX_INVALID, "the stream was closed before the work was started"});
-                point_.reset();
-            }
-            dropped = pending_.discard();
-            std::swap(capture, capture_);
-            waits_.clear();
+        Lock lock(device_->mutex());
+        finished_ = true;
+        if (point_) {
+            point_->refuse(kRefusedByClosing);
+            point_.reset();
         }
-        timeline_->wait(timeline_->submitted(), UINT64_MAX);
-    } catch (const std::exception &) {
-        device_->drain(queue_); // nothing may be freed while the device still uses it
+        dropped = pending_.discard();
+        std::swap(capture, capture_);
+        waits_.clear();
     }
+    wait_for_all();
     timeline_->close();
     submissions_.drop();
+}
+
+// A closed timeline counts as done, so this also waits for work that a gate holds back, even if the driver cannot wait
+// because it lacks memory.
+void Stream::wait_for_all() noexcept {
+    constexpr std::chrono::milliseconds kPause{1};
+    for (;;) {
+        try {
+            timeline_->wait(timeline_->submitted(), UINT64_MAX);
+            return;
+        } catch (...) {
+            if (device_->lost() || timeline_->queued() == timeline_->submitted()) {
+                break;
+            }
+        }
+        std::this_thread::sleep_for(kPause);
+    }
+    device_->drain(queue_); // nothing may be freed while the device still uses it
 }
 
 // ---- Work ----
@@ -86,12 +103,7 @@ template <typename Call> void Stream::append(const Call &call) {
         capture_->append(call);
     } else if (pending_.append(call)) {
         irreplaceable_ = true;
-        try {
-            note_uses(call.arrays, call.n, point());
-        } catch (...) { // host memory: some of the uses were not recorded
-            refuse(std::exchange(point_, nullptr));
-            throw_lost();
-        }
+        note([&](const std::shared_ptr<Point> &window) { note_uses(call.arrays, call.n, window); });
     }
     counters_.ops++;
 }
@@ -215,6 +227,15 @@ void Stream::refuse(const std::shared_ptr<Point> &point) {
     pending_.clear();
     irreplaceable_ = false;
     device_->changes().add_all();
+}
+
+void Stream::refuse_unknown() {
+    const bool irreplaceable = irreplaceable_;
+    refuse(std::exchange(point_, nullptr));
+    if (irreplaceable) {
+        throw_lost();
+    }
+    throw;
 }
 
 void Stream::record(Submission &work) {

@@ -63,6 +63,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
     std::unique_ptr<Capture> take_capture();
     // The point of the pending window, which must not be empty.
     const std::shared_ptr<Point> &point();
+    bool window_is_empty() const { return pending_.empty(); }
+    // Calls record(point) with the point of the pending window, to tell tensors what was just appended. If that fails,
+    // for which host memory must be lacking, the window is refused: nothing may run that tensors do not know of.
+    template <typename Record> void note(Record record) {
+        try {
+            record(point());
+        } catch (...) {
+            refuse_unknown();
+        }
+    }
     // A new point after all submitted work.
     std::shared_ptr<Point> submitted_point();
     // The point of the pending window, or, if that is empty, one after all submitted work.
@@ -107,6 +117,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     void record(Submission &work);
     void submit(Submission work);
     void refuse(const std::shared_ptr<Point> &point);
+    [[noreturn]] void refuse_unknown(); // throws the exception being handled again
+    void wait_for_all() noexcept;       // without the mutex
 
     std::shared_ptr<Device> device_;
     Queue &queue_;

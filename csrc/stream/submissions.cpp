@@ -191,19 +191,33 @@ void Submissions::drop() {
         device_->held -= held_.size();
         held_.clear();
     }
-    struct Dropped {
+    if (device_->hung()) {
+        keep();
+        return;
+    }
+    for (;;) { // one by one, which takes no memory
+        std::unique_lock<std::mutex> lock(mutex_);
+        if (in_flight_.empty()) {
+            return;
+        }
+        const Submission dropped = std::move(in_flight_.front());
+        in_flight_.pop_front();
+        lock.unlock();
+    }
+}
+
+void Submissions::keep() {
+    struct Kept {
         std::deque<Submission> work;
         std::shared_ptr<Timeline> timeline; // its semaphore, too, is not another stream's while the work may signal it
     };
-    const auto dropped = std::make_shared<Dropped>();
+    const auto kept = std::make_shared<Kept>();
+    kept->timeline = timeline_;
     {
         std::lock_guard<std::mutex> lock(mutex_);
-        std::swap(dropped->work, in_flight_);
+        std::swap(kept->work, in_flight_);
     }
-    if (device_->hung()) {
-        dropped->timeline = timeline_;
-        device_->keep_forever(dropped);
-    }
+    device_->keep_forever(kept);
 }
 
 } // namespace kpx

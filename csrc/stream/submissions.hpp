@@ -62,6 +62,7 @@ class Submissions {
 
     vk::Result launch(Submission &work);
     vk::Result launch_or_hold(Submission &work);
+    void keep(); // forever
     static bool ready(const Submission &work);
     uint64_t in_the_way(); // value of the oldest submission that must be done first, or 0
 

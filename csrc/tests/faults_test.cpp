@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "failing.hpp"
+#include "failing_memory.hpp"
 #include "shaders.hpp"
 #include "test.hpp"
 
@@ -299,4 +300,22 @@ TEST(held_work_that_the_driver_refuses_loses_the_device) {
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(idle.get(), never, UINT64_MAX, &err));
     idle.reset(); // does not wait for a gate
     kpx_gate_open(unopened);
+}
+
+// Nor if there is no host memory for it.
+TEST(a_gate_that_cannot_open_loses_the_device) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Storage buffer = new_storage(device, kWords * 4);
+    kpx_gate *gate = nullptr;
+    REQUIRE_OK(kpx_stream_hold(stream.get(), &gate, &err));
+    upload(stream, buffer, {1});
+    const uint64_t value = flush(stream);
+    {
+        const FailingMemory memory(0);
+        kpx_gate_open(gate);
+        CHECK(FailingMemory::failed());
+    }
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(stream.get(), value, 10'000'000'000, &err));
 }

@@ -4,7 +4,11 @@
 #include <cstring>
 #include <thread>
 
+#include "abi/handles.hpp"
+#include "failing.hpp"
+#include "runtime/device.hpp"
 #include "shaders.hpp"
+#include "stream/stream.hpp"
 #include "test.hpp"
 
 namespace {
@@ -101,6 +105,62 @@ TEST(gates_open_from_any_thread) {
         thread.join();
     }
     CHECK(download(s.a, s.x, kWords) == std::vector<uint32_t>(kWords, want));
+}
+
+// Its work, too, waits for the work that is launched then.
+TEST(a_stream_made_while_a_gate_opens_is_launched) {
+    Streams s;
+    kpx_gate *gate = hold(s.a);
+    upload(s.a, s.x, std::vector<uint32_t>(kWords, 1));
+    const uint64_t held = flush(s.a);
+    kpx::Device &device = *kpx::device_of(s.device.get());
+    Stream late;
+    uint64_t value = 0;
+    std::jthread opener;
+    {
+        const std::lock_guard<std::mutex> lock(device.mutex());
+        opener = std::jthread([gate] { kpx_gate_open(gate); });
+        std::this_thread::sleep_for(std::chrono::milliseconds(50)); // until it waits for the mutex
+        late = new_stream(s.device);
+        late->object->waits().add(s.a->object->timeline(), held);
+        value = late->object->submit_pending();
+    }
+    opener.join();
+    kpx_error err{};
+    const kpx_result result = kpx_wait(late.get(), value, 10'000'000'000, &err);
+    if (result != KPX_OK) {
+        device.mark_lost(); // so that the stream's end does not wait either
+    }
+    CHECK(result == KPX_OK);
+}
+
+namespace {
+
+VkResult no_wait(VkDevice, const VkSemaphoreWaitInfo *, uint64_t) {
+    return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+}
+
+} // namespace
+
+// Held work would be dropped and yet count as done.
+TEST(a_stream_waits_for_its_gate_even_if_the_driver_cannot_wait) {
+    Streams s;
+    upload(s.a, s.x, std::vector<uint32_t>(kWords, 1));
+    kpx_gate *gate = hold(s.a);
+    add_one(s.a, s.add, s.x, kWords);
+    flush(s.a);
+    std::atomic<bool> opened{false};
+    {
+        FAILING(vkWaitSemaphores, no_wait);
+        const std::jthread opener([&] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+            opened = true;
+            kpx_gate_open(gate);
+        });
+        s.a.reset();
+        CHECK(opened);
+    }
+    CHECK(download(s.b, s.x, kWords) == std::vector<uint32_t>(kWords, 3));
 }
 
 TEST(a_stream_that_is_destroyed_waits_for_its_gate) {

@@ -21,6 +21,12 @@ struct FreesWhatIsKept {
 VkResult swallow(VkQueue, uint32_t, const VkSubmitInfo *, VkFence) {
     return VK_SUCCESS;
 }
+VkResult no_wait(VkDevice, const VkSemaphoreWaitInfo *, uint64_t) {
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+VkResult no_queue_wait(VkQueue) {
+    return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
 
 } // namespace
 
@@ -54,6 +60,26 @@ TEST(a_device_that_hangs_keeps_nobody) {
     stream.reset();
     Device second = open_device();
     require_usable(second, new_stream(second));
+}
+
+// What work uses is kept if the driver cannot even say whether the work has ended.
+TEST(a_queue_that_cannot_be_waited_for_counts_as_hanging) {
+    const FreesWhatIsKept last;
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device), other = new_stream(device);
+    Storage x = new_storage(device, 64);
+    upload(stream, x, {1});
+    flush(stream);
+    VULKAN_HPP_DEFAULT_DISPATCHER.vkDeviceWaitIdle(kpx::device_of(device.get())->handle()); // so that it can be freed
+    {
+        FAILING(vkWaitSemaphores, no_wait);
+        FAILING(vkQueueWaitIdle, no_queue_wait);
+        stream.reset();
+    }
+    CHECK(std::string(kpx_device_hang(device.get())).find("cannot wait") != std::string::npos);
+    uint64_t unused = 0;
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(other.get(), UINT64_MAX, &unused, &err));
 }
 
 // Threads that look for a hang at once find none, whichever of them reads the clock first.

@@ -218,3 +218,83 @@ TEST(a_refused_window_forgets_no_gate) {
     kpx_gate_open(gate);
     CHECK(download(f.b, z, kWords) == filled(12));
 }
+
+namespace {
+
+// A tensor that takes more than one window to upload, the first of which is behind a gate.
+constexpr int64_t kMany = 36 << 18;
+struct Large : Fixture {
+    Storage large = new_storage(device, kMany * 4);
+    kpx_gate *gate = nullptr;
+
+    // large = 2 x, by that stream
+    void fill(const Stream &stream) {
+        kpx_array in = words_of(x, kMany, KPX_READ);
+        in.strides[0] = 0;
+        const uint32_t addition = 0;
+        REQUIRE_OK(append_op(stream, "binary", {in, in, words_of(large, kMany, KPX_WRITE)}, &addition, 4, &err));
+    }
+    void refuse() {
+        FAILING(vkAllocateDescriptorSets, no_sets);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(a.get(), UINT64_MAX, &value, &err));
+    }
+    // b writes it after the pieces that a has submitted.
+    void require_order() {
+        fill(b);
+        const uint64_t filled_at = flush(b), copied_at = flush(a);
+        const kpx_result early = kpx_wait(b.get(), filled_at, 50'000'000, &err);
+        kpx_gate_open(gate);
+        CHECK(early == KPX_TIMEOUT);
+        wait(a, copied_at);
+        CHECK(download(b, large, kWords) == filled(6));
+    }
+};
+
+} // namespace
+
+TEST(a_writer_follows_the_submitted_pieces_of_a_refused_upload) {
+    Large f;
+    kpx_error &err = f.err;
+    write_bytes(f.a, f.large, 0, std::vector<uint32_t>(kMany, 1).data(), kMany * 4);
+    REQUIRE_OK(kpx_stream_hold(f.a.get(), &f.gate, &err));
+    add_words(f.a, f.large, f.large, f.y, kWords);
+    f.refuse();
+    f.require_order();
+}
+
+TEST(a_writer_follows_the_submitted_pieces_of_a_refused_write) {
+    Large f;
+    kpx_error &err = f.err;
+    f.fill(f.a);
+    wait(f.a, flush(f.a)); // only the device has it
+    REQUIRE_OK(kpx_stream_hold(f.a.get(), &f.gate, &err));
+    kpx_array parts = words_of(f.large, kMany / 2 - 1, KPX_WRITE); // two pieces, the second of which is refused
+    parts.rank = 2;
+    parts.shape[1] = parts.shape[0];
+    parts.shape[0] = 2;
+    parts.strides[0] = kMany / 2;
+    parts.strides[1] = 1;
+    REQUIRE_OK(kpx_tensor_write(&parts, f.a.get(), nullptr, &err));
+    f.refuse();
+    f.require_order();
+}
+
+TEST(a_mapped_tensor_can_be_written_after_a_refusal) {
+    Fixture f;
+    kpx_error &err = f.err;
+    kpx_tensor *handle = nullptr;
+    void *memory = nullptr;
+    REQUIRE_OK(kpx_tensor_create_mapped(f.device.get(), kWords * 4, &handle, &memory, &err));
+    const Storage mapped(handle);
+    add_words(f.a, f.x, f.x, mapped, kWords);
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
+    }
+    f.require_refused_content(f.a, mapped);
+    const kpx_array half = words_of(mapped, kWords / 2, KPX_WRITE);
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_tensor_write(&half, f.a.get(), nullptr, &err));
+    f.write(mapped, 5);
+    CHECK(download(f.b, mapped, kWords) == filled(5));
+    CHECK(static_cast<const uint32_t *>(memory)[kWords - 1] == 5);
+}

@@ -1,13 +1,15 @@
 // Compares the tensor cache with a model on the host, in random sequences of
 // calls: views of shared storage, several streams, regions, pending reads. A
-// second run has a driver that refuses calls: a call that fails must have done
-// nothing, and everything that can be read must be right.
+// second run has a driver that refuses calls, and a third one lacks host memory:
+// a call that fails must have done nothing, and everything that can be read must
+// be right.
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <deque>
 
 #include "failing.hpp"
+#include "failing_memory.hpp"
 #include "test.hpp"
 
 namespace {
@@ -77,9 +79,11 @@ REFUSING(vkMapMemory, map,
          (VkDevice d, VkDeviceMemory m, VkDeviceSize at, VkDeviceSize n, VkMemoryMapFlags flags, void **out),
          (d, m, at, n, flags, out))
 
+enum class Faults { none, driver, memory };
+
 class Machine {
   public:
-    explicit Machine(uint64_t seed, bool faults = false) : faults_(faults), random_{seed} {
+    explicit Machine(uint64_t seed, Faults faults) : faults_(faults), random_{seed} {
         for (int i = 0; i < 3; i++) {
             streams_.push_back(new_stream(device_, i == 2 ? KPX_STREAM_TRANSFERS : KPX_STREAM_COMPUTE));
         }
@@ -90,11 +94,15 @@ class Machine {
     }
 
     void step() {
-        if (faults_ && random_.below(4) == 0) {
+        if (faults_ == Faults::driver && random_.below(4) == 0) {
             calls_before = int(random_.below(3));
             failing = int(random_.below(kFunctions));
         }
-        if (faults_ && random_.below(4) == 0) { // otherwise all tensors would soon carry errors
+        if (faults_ == Faults::memory && random_.below(4) == 0) {
+            allocations_before_ = random_.below(random_.below(2) == 0 ? 8 : 64);
+            fails_ = random_.below(2) == 0 ? FailingMemory::Fails::once : FailingMemory::Fails::on;
+        }
+        if (faults_ != Faults::none && random_.below(4) == 0) { // otherwise all tensors would soon carry errors
             (void)write(streams_[2], random_.below(uint32_t(entries_.size())), 0, kWords);
         }
         const Stream &stream = streams_[random_.below(3)];
@@ -137,8 +145,7 @@ class Machine {
             if (random_.below(8) == 0) {
                 close(i);
             } else {
-                kpx_error err{};
-                (void)done(kpx_upload(stream.get(), entries_[i].storage.get(), &err), err);
+                (void)done([&](kpx_error *err) { return kpx_upload(stream.get(), entries_[i].storage.get(), err); });
             }
         }
     }
@@ -146,15 +153,16 @@ class Machine {
     // Repeats what failed; then everything is as if there had been no failure.
     void finish() {
         failing = -1;
+        allocations_before_ = FailingMemory::kNever;
         take(0);
         for (const Stream &stream : streams_) {
             flush_now(stream);
             ::flush(stream); // an error is reported once
         }
-        for (uint32_t i = 0; faults_ && i < entries_.size(); i++) {
+        for (uint32_t i = 0; faults_ != Faults::none && i < entries_.size(); i++) {
             (void)write(streams_[2], i, 0, kWords);
         }
-        faults_ = false;
+        faults_ = Faults::none;
         for (int i = 0; i < 20; i++) {
             const Sum sum = random_sum();
             CHECK(append(streams_[random_.below(3)], sum));
@@ -168,12 +176,19 @@ class Machine {
     uint64_t failed() const { return failed_; }
 
   private:
-    // Whether a call succeeded.
-    bool done(kpx_result result, const kpx_error &err) {
+    // Makes a call; whether it succeeded.
+    template <typename Call> bool done(Call call) {
+        kpx_error err{};
+        kpx_result result;
+        {
+            const FailingMemory memory(allocations_before_, fails_);
+            result = call(&err);
+            allocations_before_ = FailingMemory::failed() ? FailingMemory::kNever : allocations_before_;
+        }
         if (result == KPX_OK) {
             return true;
         }
-        if (!faults_ || result != KPX_OUT_OF_MEMORY) {
+        if (faults_ == Faults::none || result != KPX_OUT_OF_MEMORY) {
             throw Failure{"a call failed: " + std::string(err.message)};
         }
         failed_++;
@@ -181,9 +196,8 @@ class Machine {
     }
 
     void flush_now(const Stream &stream) {
-        kpx_error err{};
         uint64_t value = 0;
-        (void)done(kpx_flush(stream.get(), UINT64_MAX, &value, &err), err);
+        (void)done([&](kpx_error *err) { return kpx_flush(stream.get(), UINT64_MAX, &value, err); });
     }
 
     static kpx_array view(const Storage &storage, uint32_t at, uint32_t size) {
@@ -204,9 +218,8 @@ class Machine {
         for (uint32_t &word : data) {
             word = random_.next();
         }
-        kpx_error err{};
         const kpx_array to = view(entry.storage, at, n);
-        if (!done(kpx_tensor_write(&to, stream.get(), data.data(), &err), err)) {
+        if (!done([&](kpx_error *err) { return kpx_tensor_write(&to, stream.get(), data.data(), err); })) {
             return false;
         }
         std::copy(data.begin(), data.end(), entry.words.begin() + at);
@@ -221,14 +234,13 @@ class Machine {
     }
 
     bool append(const Stream &stream, const Sum &sum) {
-        kpx_error err{};
         const uint32_t addition = 0;
-        return done(append_op(stream, "binary",
-                              {view(entries_[sum.a].storage, sum.at_a, sum.size),
-                               view(entries_[sum.b].storage, sum.at_b, sum.size),
-                               view(entries_[sum.out].storage, sum.at_out, sum.size)},
-                              &addition, sizeof addition, &err),
-                    err);
+        std::vector<kpx_array> arrays{view(entries_[sum.a].storage, sum.at_a, sum.size),
+                                      view(entries_[sum.b].storage, sum.at_b, sum.size),
+                                      view(entries_[sum.out].storage, sum.at_out, sum.size)};
+        return done([&](kpx_error *err) {
+            return append_op(stream, "binary", std::move(arrays), &addition, sizeof addition, err);
+        });
     }
 
     void run(const Sum &sum) {
@@ -243,9 +255,10 @@ class Machine {
         const uint32_t at = whole ? 0 : random_.below(kWords), n = whole ? kWords : random_.below(kWords - at + 1);
         const kpx_read_when when = random_.below(2) ? KPX_READ_SOON : KPX_READ_APPEND;
         const auto from = entries_[i].words.begin() + at;
-        kpx_error err{};
         kpx_read *made = nullptr;
-        if (done(kpx_read_create(entries_[i].storage.get(), stream.get(), when, at * 4, n * 4, &made, &err), err)) {
+        if (done([&](kpx_error *err) {
+                return kpx_read_create(entries_[i].storage.get(), stream.get(), when, at * 4, n * 4, &made, err);
+            })) {
             reads_.push_back({Read(made), {from, from + n}});
         }
         take(6);
@@ -254,9 +267,9 @@ class Machine {
     void take(size_t most) {
         while (reads_.size() > most) {
             const size_t i = random_.below(uint32_t(reads_.size()));
-            kpx_error err{};
             const void *data = nullptr;
-            const bool there = done(kpx_read_wait(reads_[i].read.get(), UINT64_MAX, &data, &err), err);
+            const bool there =
+                done([&](kpx_error *err) { return kpx_read_wait(reads_[i].read.get(), UINT64_MAX, &data, err); });
             if (there) {
                 CHECK(::take(reads_[i].read, reads_[i].want.size()) == reads_[i].want);
             }
@@ -270,8 +283,7 @@ class Machine {
 
     void capture(const Stream &stream) {
         Captured made;
-        kpx_error err{};
-        if (!done(kpx_capture_begin(stream.get(), &err), err)) {
+        if (!done([&](kpx_error *err) { return kpx_capture_begin(stream.get(), err); })) {
             return;
         }
         for (uint32_t i = 1 + random_.below(4); i > 0; i--) {
@@ -281,7 +293,7 @@ class Machine {
             }
         }
         kpx_region *region = nullptr;
-        if (!done(kpx_capture_end(stream.get(), &region, &err), err)) {
+        if (!done([&](kpx_error *err) { return kpx_capture_end(stream.get(), &region, err); })) {
             return;
         }
         made.region.reset(region);
@@ -299,9 +311,10 @@ class Machine {
         const uint32_t times = 1 + random_.below(3);
         const uint32_t rounds = 1 + random_.below(3);
         for (uint32_t i = 0; i < rounds; i++) {
-            kpx_error err{};
             uint64_t value = 0;
-            if (!done(kpx_replay(stream.get(), captured.region.get(), times, UINT64_MAX, &value, &err), err)) {
+            if (!done([&](kpx_error *err) {
+                    return kpx_replay(stream.get(), captured.region.get(), times, UINT64_MAX, &value, err);
+                })) {
                 continue;
             }
             for (uint32_t k = 0; k < times; k++) {
@@ -319,7 +332,9 @@ class Machine {
         renew(i);
     }
 
-    bool faults_;
+    Faults faults_;
+    uint64_t allocations_before_ = FailingMemory::kNever; // the one that fails
+    FailingMemory::Fails fails_ = FailingMemory::Fails::once;
     uint64_t failed_ = 0; // calls
     Random random_;
     Device device_ = open_device();
@@ -332,7 +347,7 @@ class Machine {
 } // namespace
 
 // KOMPUTE_GO_CACHE_STEPS: other than 6,000 steps.
-static uint64_t run_steps(bool faults) {
+static uint64_t run_steps(Faults faults) {
     const char *given = getenv("KOMPUTE_GO_CACHE_STEPS");
     const int steps = given != nullptr ? atoi(given) : 6000;
     constexpr int kEach = 500;
@@ -356,7 +371,11 @@ static uint64_t run_steps(bool faults) {
 }
 
 TEST(random_steps_of_the_cache_match_a_model) {
-    CHECK(run_steps(false) == 0);
+    CHECK(run_steps(Faults::none) == 0);
+}
+
+TEST(random_steps_of_the_cache_match_a_model_without_host_memory) {
+    CHECK(run_steps(Faults::memory) > 100);
 }
 
 TEST(random_steps_of_the_cache_match_a_model_when_calls_are_refused) {
@@ -370,5 +389,5 @@ TEST(random_steps_of_the_cache_match_a_model_when_calls_are_refused) {
     FAILING(vkAllocateDescriptorSets, refusing_vkAllocateDescriptorSets);
     FAILING(vkAllocateMemory, refusing_vkAllocateMemory);
     FAILING(vkMapMemory, refusing_vkMapMemory);
-    CHECK(run_steps(true) > 100);
+    CHECK(run_steps(Faults::driver) > 100);
 }
