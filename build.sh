@@ -49,7 +49,8 @@ environment:
                            here (default: in the build folder)
   KOMPUTE_GO_FUZZ=DIR      keep the fuzz corpus here (default ~/.cache/kompute-go/fuzz)
   KOMPUTE_GO_BUILD=DIR     build here instead of in build/
-  KOMPUTE_GO_NO_INSTALL=1  never install Debian packages, only name what is missing
+  KOMPUTE_GO_NO_INSTALL=1  install no Debian packages: name what is missing, and end if it is
+                           needed to build or to test
   KOMPUTE_GO_SOAK_PORT=N   the port at which soak serves (default 18080)
 EOF
 }
@@ -70,13 +71,27 @@ native() {
     local key="${KOMPUTE_SOURCE:-}|${KOMPUTE_CACHE:-}|${CMAKE_PREFIX_PATH:-}"
     if [ ! -e "$build/build.ninja" ] || [ "$(cat "$build/configured-for" 2>/dev/null)" != "$key" ]; then
         say 'configuring, and fetching Kompute and glslang if they are not here yet'
+        rm -f "$build/configured-for"
+        # CMake would keep the sources of an earlier run, and would prefer the Python of a virtual environment.
         logged configure cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
-            -DKOMPUTE_SOURCE="${KOMPUTE_SOURCE:-}" # CMake would keep that of an earlier run
+            -DKOMPUTE_SOURCE="${KOMPUTE_SOURCE:-}" -DPython3_EXECUTABLE="$python"
         printf '%s' "$key" >"$build/configured-for"
+        left_out configure
     fi
     say "compiling with $jobs jobs: $*"
     meter=native_meter logged native cmake --build "$build" -j "$jobs" --target "$@"
+    left_out native # ninja configures again where CMake's files have changed
     deps_caught_up
+}
+
+# left_out LOG says how many kernels were left out because glslang could not be fetched. The next run then configures
+# again.
+left_out() {
+    local count reason
+    count=$(grep -c ': left out, ' "$logs/$1.log") || return 0
+    reason=$(sed -n 's/^-- \(glslang could not be fetched.*\)/\1/p' "$logs/$1.log")
+    rm -f "$build/configured-for"
+    say "$count kernels for tensor cores are left out: $reason; then run ./build.sh build again"
 }
 
 # go_env exports what cgo needs. Go's build cache sees neither a changed archive nor changed
@@ -107,10 +122,15 @@ go_build() { (cd "$root" && go build -v -o bin/ "$@"); }
 # makes that; go_caught_up waits for it. What fails here fails again, with its reason, in the build.
 go_ahead() {
     mkdir -p "$logs"
-    (cd "$root" && CGO_ENABLED=1 go list -deps -f "$without_archive" "$@" | CGO_ENABLED=1 xargs go build) >"$logs/go-ahead.log" 2>&1 &
+    in_background build_without_archive "$@"
     ahead=$!
 }
 go_caught_up() { wait "$ahead" || true; }
+build_without_archive() {
+    cd "$root"
+    export CGO_ENABLED=1
+    { go list -deps -f "$without_archive" "$@" | xargs go build; } >"$logs/go-ahead.log" 2>&1
+}
 # shellcheck disable=SC2016 # Go's template
 without_archive='{{$needs := .CgoFiles}}{{range .Deps}}{{if eq . "github.com/kompute-go/kompute-go/kompute"}}{{$needs = true}}{{end}}{{end}}{{if not $needs}}{{.ImportPath}}{{end}}'
 
@@ -264,7 +284,9 @@ cmd_install() {
     done
     deps
     native kompute-go
-    logged install cmake --install "$build" --prefix "$prefix"
+    rm -f "$build/install_manifest.txt" # one of root's, made by sudo, could not be written
+    hint="where only root may write: sudo cmake --install $build --prefix $prefix" \
+        logged install cmake --install "$build" --prefix "$prefix"
     local lib
     lib=$(sed -n 's/^CMAKE_INSTALL_LIBDIR:[A-Z]*=//p' "$build/CMakeCache.txt")
     say "installed under $prefix; other modules build with PKG_CONFIG_PATH=$(realpath -m "$prefix")/$lib/pkgconfig"

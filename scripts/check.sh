@@ -8,7 +8,7 @@ unformatted=$(gofmt -l .)
 [ -z "$unformatted" ] || { printf 'gofmt:\n%s\n' "$unformatted"; failed=1; }
 
 go vet ./... || failed=1
-for module in examples/bench/plot examples/serve examples/serve/clients examples/batch; do
+for module in fallback/internal/asmgen examples/bench/plot examples/serve examples/serve/clients examples/batch; do
     (cd "$module" && go vet ./...) || failed=1
 done
 go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./... || failed=1

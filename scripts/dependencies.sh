@@ -2,6 +2,8 @@
 # What must be installed before anything is built: packages and Go. Sourced by build.sh.
 : "${root:?}" "${build:?}"
 
+python=/usr/bin/python3 # its pip fetches Kompute
+
 # missing_to_build prints the Debian package of each missing tool or library that the build needs.
 missing_to_build() {
     local tool
@@ -11,14 +13,12 @@ missing_to_build() {
     [ -e /usr/include/vulkan/vulkan.hpp ] || echo libvulkan-dev
     [ -e /usr/include/fmt/format.h ] || echo libfmt-dev
     [ -e /usr/include/spirv/unified1/spirv.hpp ] || echo spirv-headers
-    [ -n "${KOMPUTE_SOURCE:-}" ] || [ -e "${KOMPUTE_CACHE:-$build/kompute-cache}/kp-0.9.0.tar.gz" ] || /usr/bin/python3 -m pip --version >/dev/null 2>&1 || echo python3-pip
+    [ -n "${KOMPUTE_SOURCE:-}" ] || [ -e "${KOMPUTE_CACHE:-$build/kompute-cache}/kp-0.9.0.tar.gz" ] || "$python" -m pip --version >/dev/null 2>&1 || echo python3-pip
 }
 
 # missing_to_run prints what programs need when they run, and with want_tests what tests need.
 missing_to_run() {
-    # Any driver will do; lavapipe is always available.
-    compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null ||
-        [ -n "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] || echo mesa-vulkan-drivers
+    driver_here || echo mesa-vulkan-drivers
     if [ "${want_tests:-}" = 1 ]; then
         compgen -G '/usr/share/vulkan/explicit_layer.d/*validation*.json' >/dev/null || echo vulkan-validationlayers
         command -v qemu-aarch64-static >/dev/null || echo qemu-user-static # runs tests for arm64
@@ -27,14 +27,33 @@ missing_to_run() {
     fi
 }
 
-# may_install refuses with the packages that are missing if it cannot install them.
+# driver_here: whether any Vulkan driver is installed, where the loader looks for one.
+driver_here() {
+    local folder
+    [ -z "${VK_DRIVER_FILES:-}${VK_ICD_FILENAMES:-}" ] || return 0
+    for folder in /usr/share /usr/local/share /etc "${XDG_DATA_HOME:-${HOME:-}/.local/share}"; do
+        ! compgen -G "$folder/vulkan/icd.d/*.json" >/dev/null || return 0
+    done
+    return 1
+}
+
+# may_install PACKAGE...: whether they can be installed here. If not, $why says why, and what to do.
 may_install() {
-    [ "${KOMPUTE_GO_NO_INSTALL:-}" != 1 ] || die "missing: $*. Install with: apt-get install $*"
-    command -v apt-get >/dev/null || die "missing: $* (Debian's names). Install them with this system's package manager"
-    [ "$(id -u)" != 0 ] || return 0
-    command -v sudo >/dev/null || die "missing: $*. Neither root nor sudo here; as root: apt-get install $*"
-    sudo=sudo
-    sudo true # asks for a password now, not beside the build
+    if [ "${KOMPUTE_GO_NO_INSTALL:-}" = 1 ]; then
+        why="KOMPUTE_GO_NO_INSTALL=1 is set; install with: apt-get install $*"
+    elif ! command -v apt-get >/dev/null; then
+        why="these are Debian's names; install them with this system's package manager"
+    elif [ "$(id -u)" = 0 ]; then
+        return 0
+    elif ! command -v sudo >/dev/null; then
+        why="neither root nor sudo here; as root: apt-get install $*"
+    elif ! sudo true; then # it asks for a password now, not beside the build
+        why="sudo refused; as root: apt-get install $*"
+    else
+        sudo=sudo
+        return 0
+    fi
+    return 1
 }
 
 # install_packages LOG PACKAGE...
@@ -47,8 +66,16 @@ install_packages() {
 }
 
 install_with_apt() {
-    $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -q --no-install-recommends "$@"
+    as_root apt-get update -q && as_root apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends "$@"
+}
+
+# as_root COMMAND... keeps the proxies, which sudo would remove.
+as_root() {
+    local name kept=(DEBIAN_FRONTEND=noninteractive)
+    for name in http_proxy https_proxy no_proxy; do
+        [ -z "${!name:-}" ] || kept+=("$name=${!name}")
+    done
+    $sudo env "${kept[@]}" "$@"
 }
 
 # need_go finds Go, also under sudo, whose PATH may lack it, and lets a Go that can
@@ -91,24 +118,65 @@ find_go() {
 go_wanted() { sed -n 's/^go //p' "$root/go.mod"; }
 
 # deps installs what is missing: what the build needs at once, the rest beside the build,
-# which waits for it at its end.
+# which waits for it at its end. With want_tests=1 the rest is needed, too; without, the
+# build goes on where it cannot be installed.
 deps() {
     need_go
-    local build_packages run_packages sudo=''
+    local build_packages run_packages why='' sudo=''
     # In parallel with the installation of packages; the build reports modules that could not be downloaded.
-    (cd "$root" && go mod download >/dev/null 2>&1) &
+    in_background download_modules
     build_packages=$(missing_to_build "$@")
     run_packages=$(missing_to_run)
-    [ -n "$build_packages$run_packages" ] || return 0
+    run_needed=${want_tests:-}
     # shellcheck disable=SC2086 # one word per package
-    {
-        may_install $build_packages $run_packages
+    set -- $build_packages $run_packages
+    [ $# -gt 0 ] || return 0
+    # shellcheck disable=SC2086
+    if may_install "$@"; then
         [ -z "$build_packages" ] || install_packages packages $build_packages
-        [ -z "$run_packages" ] || { install_packages packages-to-run $run_packages & installing=$!; }
-    }
+        [ -z "$run_packages" ] || { install_beside $run_packages & installing=$!; }
+    elif [ -n "$build_packages" ] || [ "$run_needed" = 1 ]; then
+        die "missing: $*; $why"
+    else
+        say "missing: $*; $why"
+        say "$without_driver"
+    fi
 }
-installing=''
+without_driver='going on: nothing but running programs on Vulkan needs it'
+download_modules() { cd "$root" && go mod download; }
+
+# install_beside PACKAGE... runs beside the build, and to its end whatever becomes of that.
+install_beside() {
+    trap '' INT HUP
+    install_packages packages-to-run "$@"
+}
+installing='' run_needed=''
 deps_caught_up() {
-    [ -z "$installing" ] || wait "$installing" || exit 1 # it has said why
+    local failed=0
+    [ -z "$installing" ] || wait "$installing" || failed=1 # it has said why
     installing=''
+    [ $failed = 1 ] || return 0
+    [ "$run_needed" != 1 ] || exit 1
+    say "$without_driver"
 }
+
+# in_background COMMAND... runs a command in a process group of its own, which end_background can end. $! is its id.
+in_background() {
+    set -m
+    "$@" </dev/null >/dev/null 2>&1 &
+    set +m
+}
+
+# end_background ends what was started in the background, which Ctrl-C does not reach, and waits
+# for the installation of packages: a next run would find apt's database locked.
+end_background() {
+    local job
+    for job in $(jobs -rp); do
+        [ "$job" = "$installing" ] || kill -- "-$job" 2>/dev/null || true
+    done
+    if [ -n "$installing" ] && kill -0 "$installing" 2>/dev/null; then
+        say 'waiting for the installation of packages'
+        wait "$installing" || true
+    fi
+}
+trap end_background EXIT

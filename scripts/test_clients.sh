@@ -19,6 +19,7 @@ for _ in $(seq 300); do
     kill -0 "$server" 2>/dev/null || { cat "$work/log" >&2; exit 1; }
     sleep 0.1
 done
+[ -n "$address" ] || { echo 'test_clients: bin/serve names no address after 30 s' >&2; cat "$work/log" >&2; exit 1; }
 export OPENAI_API_KEY=$key OPENAI_BASE_URL=http://$address/v1
 
 test_python() {

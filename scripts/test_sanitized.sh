@@ -29,10 +29,10 @@ quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
 
 case $kind in
 # A few frames of each allocation: Mesa's compiler makes millions. With a larger quarantine of
-# what was freed, half of the time would go into new pages.
+# what was freed, half of the time would go into new pages. Paths are quoted: a space ends an option.
 address) export ASAN_OPTIONS=detect_leaks=1:malloc_context_size=4:quarantine_size_mb=16:thread_local_quarantine_size_kb=64:handle_sigill=1 \
-    LSAN_OPTIONS="suppressions=$PWD/csrc/tests/lsan_suppressions.txt:print_suppressions=0" ;;
-thread) export TSAN_OPTIONS="suppressions=$PWD/csrc/tests/tsan_suppressions.txt second_deadlock_stack=1" ;;
+    LSAN_OPTIONS="suppressions='$PWD/csrc/tests/lsan_suppressions.txt':print_suppressions=0" ;;
+thread) export TSAN_OPTIONS="suppressions='$PWD/csrc/tests/tsan_suppressions.txt' second_deadlock_stack=1" ;;
 esac
 quietly "$folder/csrc/tests/kpx_test"
 tail -n 1 "$log"

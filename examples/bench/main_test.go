@@ -367,6 +367,11 @@ func TestOpsAreMeasured(t *testing.T) {
 		require.Len(t, seen, 4, r.Skipped)
 		require.Equal(t, r.Backend == "cpu", len(r.Calls) == 0)
 	})
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--device", "cpu", "--ops", "softmax", "--sizes", "1000,4096"}, &out, io.Discard))
+	require.Contains(t, out.String(), "not measured: softmax: it has nothing to do at 1000 elements")
+	require.ErrorContains(t, run(t.Context(), []string{"--device", "cpu", "--ops", "softmax,sdpa", "--sizes", "1000"}, io.Discard, io.Discard),
+		"--sizes: 1000 elements are too few for softmax,sdpa")
 	require.ErrorContains(t, run(t.Context(), []string{"--ops", "sofmax"}, io.Discard, io.Discard), "softmax")
 	require.ErrorContains(t, run(t.Context(), []string{"--ops", "copy", "--rows", "0"}, io.Discard, io.Discard), "--rows")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -78,18 +79,27 @@ func (o *options) measureOps(ctx context.Context, stdout, stderr io.Writer) (err
 	if err := r.probe(ctx, m, slices.Max(sizes)); err != nil {
 		return err
 	}
+	tooFew := false
 	measure := optest.MeasureOptions{
 		Ops: o.opNames, Sizes: sizes, Rows: o.rows,
 		Each: func(m optest.Measured) {
+			if empty.MatchString(m.Shapes) {
+				tooFew = true
+				r.skip(m.Op, fmt.Sprintf("it has nothing to do at %d elements", m.Size))
+				return
+			}
 			fmt.Fprintf(stderr, "bench: %s of %d elements\n", strings.Join(strings.Fields(m.Op+" "+m.Kind+" "+m.DType.String()), " "), m.Size)
 			r.Ops = append(r.Ops, r.rate(m))
 		},
-		Skipped: func(op string, err error) { r.Skipped = append(r.Skipped, skippedOp{op, err.Error()}) },
+		Skipped: func(op string, err error) { r.skip(op, err.Error()) },
 	}
 	err = optest.Measure(ctx, device, measure)
 	r.Interrupted = errors.Is(err, context.Canceled)
 	if err != nil && !(r.Interrupted && len(r.Ops) > 0) {
 		return err
+	}
+	if tooFew && len(r.Ops) == 0 {
+		return fmt.Errorf("--sizes: %d elements are too few for %s", slices.Max(sizes), o.ops)
 	}
 	for _, v := range device.Kernels() {
 		if v.Calls > 0 {
@@ -100,6 +110,17 @@ func (o *options) measureOps(ctx context.Context, stdout, stderr io.Writer) (err
 		return err
 	}
 	return draw(ctx, o.plot, r)
+}
+
+// empty matches the shapes of a call with an operand or a result that has no elements, as that of a size below an op's
+// smallest one.
+var empty = regexp.MustCompile(`[\[ ]0[\] ]`)
+
+// skip notes once why an op is not measured.
+func (r *roofline) skip(op, reason string) {
+	if s := (skippedOp{op, reason}); !slices.Contains(r.Skipped, s) {
+		r.Skipped = append(r.Skipped, s)
+	}
 }
 
 // rate compares a call with the probes.

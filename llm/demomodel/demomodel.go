@@ -21,7 +21,7 @@ var files embed.FS
 const Name = "mote-4bit"
 
 // FS returns the demo model's folder: a Qwen3-shaped chat model of 6.4 million
-// weights, 4-bit in groups of 128. Open it with checkpoint.OpenFS.
+// weights, 4-bit in groups of 128. Open it with generate.OpenFS(demomodel.FS(), demomodel.Name).
 func FS() fs.FS {
 	sub, err := fs.Sub(files, Name)
 	if err != nil {

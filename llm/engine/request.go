@@ -32,7 +32,9 @@ type Request struct {
 	Prompt    []int // token ids
 	MaxTokens int   // most tokens to generate; 0 is generate.DefaultMaxTokens
 	Sampling  sample.Params
-	EOS       []int // tokens that end the turn
+	// EOS are the tokens that end the turn, usually those of [generate.Folder.EOS].
+	// Without any, only the limit of tokens, Stop or Grammar ends it.
+	EOS []int
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
 
