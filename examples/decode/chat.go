@@ -85,7 +85,8 @@ func (c *conversation) command(line string) (done bool, err error) {
 }
 
 // answer answers a message; message and answer become part of the conversation.
-// Ctrl-C ends the answer, and what was generated so far is kept; if the message was not
+// Ctrl-C ends the answer, and what was generated so far is kept, with an end for its
+// thoughts, so that templates do not take them for the answer; if the message was not
 // even read by then, it is forgotten. A second Ctrl-C ends the program at once.
 func (c *conversation) answer(outer context.Context, text string) error {
 	ctx, stop := signal.NotifyContext(outer, os.Interrupt)
@@ -108,7 +109,8 @@ func (c *conversation) answer(outer context.Context, text string) error {
 		return err
 	}
 	if r.Text != "" {
-		c.messages = append(messages, chat.Message{Role: "assistant", Content: r.Text})
+		content := closeThoughts(r.Text, c.endsInThoughts(ids))
+		c.messages = append(messages, chat.Message{Role: "assistant", Content: content})
 	}
 	return c.finish(len(ids), r)
 }

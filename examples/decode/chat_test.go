@@ -185,6 +185,25 @@ func TestInterrupts(t *testing.T) {
 	p.ends()
 }
 
+// conversationWith begins a chat with the model of a folder.
+func conversationWith(t *testing.T, dir string, maxTokens int) (c *conversation, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	folder, err := openFolder(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, folder.Close()) })
+	device, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, device.Close()) })
+	stdout, stderr = &bytes.Buffer{}, &bytes.Buffer{}
+	o := &options{maxTokens: maxTokens, quiet: true, sampling: sample.Params{TopP: 1}}
+	a := &app{options: o, folder: folder, device: device, stdout: stdout, stderr: stderr}
+	require.NoError(t, a.load(t.Context(), nil))
+	t.Cleanup(func() { require.NoError(t, a.Close()) })
+	c = &conversation{app: a}
+	c.clear()
+	return c, stdout, stderr
+}
+
 // Ctrl-C while a message is being read ends its answer only, not the chat.
 func TestInterruptedMessage(t *testing.T) {
 	dir := copyDemo(t)
@@ -193,19 +212,7 @@ func TestInterruptedMessage(t *testing.T) {
 			`{% for i in r %}{% if -1 in r %}{% endif %}{% endfor %}{% endif %}`
 		f["chat_template"] = slow + f["chat_template"].(string)
 	})
-	folder, err := openFolder(dir)
-	require.NoError(t, err)
-	defer folder.Close()
-	device, err := kompute.Open("cpu")
-	require.NoError(t, err)
-	defer device.Close()
-	var stdout, stderr bytes.Buffer
-	o := &options{maxTokens: 100, quiet: true, sampling: sample.Params{TopP: 1}}
-	a := &app{options: o, folder: folder, device: device, stdout: &stdout, stderr: &stderr}
-	require.NoError(t, a.load(t.Context(), nil))
-	defer a.Close()
-	c := &conversation{app: a}
-	c.clear()
+	c, stdout, stderr := conversationWith(t, dir, 100)
 
 	own, err := os.FindProcess(os.Getpid())
 	require.NoError(t, err)
@@ -247,34 +254,6 @@ func TestTerminated(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	require.NotContains(t, p.seen.String(), "tokens/s", "half a line is not answered")
-}
-
-func TestThoughts(t *testing.T) {
-	for _, pieces := range [][]string{
-		{"a<think>b</think>c"}, {"a<th", "ink>b</thi", "nk>c"}, strings.Split("a<think>b</think>c", ""),
-	} {
-		var plain, coloured strings.Builder
-		collect := func(b *strings.Builder) func(string) error {
-			return func(s string) error { b.WriteString(s); return nil }
-		}
-		for b, s := range map[*strings.Builder]style{&plain: {}, &coloured: {colours: true}} {
-			th := &thoughts{style: s, write: collect(b)}
-			for _, piece := range pieces {
-				require.NoError(t, th.add(piece))
-			}
-			require.NoError(t, th.end())
-		}
-		require.Equal(t, "a<think>b</think>c", plain.String())
-		text := strings.ReplaceAll(coloured.String(), "\x1b[0m\x1b[2m", "")
-		require.Equal(t, "a\x1b[2m<think>b</think>\x1b[0mc", text)
-	}
-	var b strings.Builder
-	th := &thoughts{style: style{colours: true}, write: func(s string) error { b.WriteString(s); return nil }}
-	require.NoError(t, th.add("1 <"))
-	require.NoError(t, th.end())
-	require.Equal(t, "1 <", b.String(), "what looked like a tag is not lost")
-	th.write = func(string) error { return errClosed }
-	require.ErrorIs(t, th.add("<think>x"), errClosed)
 }
 
 var errClosed = errors.New("closed")

@@ -243,7 +243,7 @@ func (a *app) answer(ctx context.Context, prompt string, ids []int) error {
 
 // generateText continues a prompt and prints the answer as it comes.
 func (a *app) generateText(ctx context.Context, ids []int) (*generate.Result, error) {
-	text := &thoughts{style: a.style, write: a.print}
+	text := a.thoughtsAfter(ids)
 	r, err := a.generate(ctx, ids, text.add)
 	return r, errors.Join(err, text.end())
 }

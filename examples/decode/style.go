@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/kompute-go/kompute-go/internal/cli"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // style distinguishes text by colour on a terminal; elsewhere it does nothing.
@@ -40,6 +41,26 @@ type thoughts struct {
 	write    func(string) error
 	thinking bool
 	held     string // it may be the beginning of a tag
+}
+
+// thoughtsAfter writes the answer to a prompt, which some templates end within thoughts.
+func (a *app) thoughtsAfter(prompt []int) *thoughts {
+	return &thoughts{style: a.style, write: a.print, thinking: a.endsInThoughts(prompt)}
+}
+
+// endsInThoughts reports whether a prompt ends with the tag that begins thoughts.
+func (a *app) endsInThoughts(prompt []int) bool {
+	end := a.folder.Tokenizer.Decode(prompt[max(0, len(prompt)-8):], tokenizer.KeepSpecial)
+	return strings.HasSuffix(strings.TrimSpace(end), thinkBegin)
+}
+
+// closeThoughts ends thoughts that an answer has not ended. begun: the prompt began them.
+func closeThoughts(answer string, begun bool) string {
+	begun = begun || strings.HasPrefix(strings.TrimSpace(answer), thinkBegin)
+	if !begun || strings.Contains(answer, thinkEnd) {
+		return answer
+	}
+	return answer + "\n" + thinkEnd + "\n\n"
 }
 
 // add writes the next piece of the answer.

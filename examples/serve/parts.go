@@ -2,6 +2,8 @@ package main
 
 import (
 	"crypto/rand"
+	"errors"
+	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -41,6 +43,7 @@ type parts struct {
 	tools bool // whether to recognise calls
 	at    place
 	held  string
+	tried int // bytes of held in which no call ends
 	calls int
 }
 
@@ -128,21 +131,46 @@ func (p *parts) until(tag string, next place, end bool) (text string, found bool
 	return text, false
 }
 
-// takeCall takes a call when it is complete. Anything else between the tags is text.
+// takeCall takes a call when it is complete. Anything else between the tags is text. An end
+// tag within an incomplete JSON value may be part of a string, and another one may follow.
 func (p *parts) takeCall(end bool) (part, bool) {
-	body, after, found := strings.Cut(p.held, callEnd)
-	if !found && !end {
+	for {
+		length := strings.Index(p.held[p.tried:], callEnd)
+		if length < 0 {
+			break
+		}
+		length += p.tried
+		call, incomplete := parseCall(p.held[:length])
+		if call != nil {
+			return p.called(call, p.held[length+len(callEnd):])
+		}
+		if !incomplete {
+			return p.noCall()
+		}
+		p.tried = length + len(callEnd)
+	}
+	if !end {
 		return part{}, false
 	}
-	p.held = after
-	if call := parseCall(body); call != nil {
-		index := p.calls
-		call.Index = &index
-		p.calls++
-		p.at = beforeAnswer
-		return part{call: call}, true
+	if call, _ := parseCall(p.held); call != nil {
+		return p.called(call, "")
 	}
-	p.at = inAnswer
+	return p.noCall()
+}
+
+// called ends a call, after which there is more text.
+func (p *parts) called(call *toolCall, after string) (part, bool) {
+	index := p.calls
+	call.Index = &index
+	p.calls++
+	p.at, p.held, p.tried = beforeAnswer, after, 0
+	return part{call: call}, true
+}
+
+// noCall turns what looked like a call into text, up to the first end tag.
+func (p *parts) noCall() (part, bool) {
+	body, after, found := strings.Cut(p.held, callEnd)
+	p.at, p.held, p.tried = inAnswer, after, 0
 	text := callTag + body
 	if found {
 		text += callEnd
@@ -150,26 +178,27 @@ func (p *parts) takeCall(end bool) (part, bool) {
 	return part{content: text}, true
 }
 
-// parseCall reads {"name": …, "arguments": {…}}; it returns nil for anything else.
-func parseCall(text string) *toolCall {
+// parseCall reads {"name": …, "arguments": {…}}; it returns nil for anything else, which may
+// be an incomplete JSON value.
+func parseCall(text string) (call *toolCall, incomplete bool) {
 	var body struct {
 		Name      string         `json:"name"`
 		Arguments jsontext.Value `json:"arguments"`
 	}
-	if json.Unmarshal([]byte(text), &body) != nil || body.Name == "" {
-		return nil
+	if err := json.Unmarshal([]byte(text), &body); err != nil || body.Name == "" {
+		return nil, errors.Is(err, io.ErrUnexpectedEOF) && strings.Trim(text, space) != ""
 	}
 	switch body.Arguments.Kind() {
 	case '{':
 	case 0, 'n':
 		body.Arguments = jsontext.Value("{}")
 	default:
-		return nil
+		return nil, false
 	}
 	if body.Arguments.Compact() != nil {
-		return nil
+		return nil, false
 	}
-	call := &toolCall{ID: "call_" + rand.Text(), Type: "function"}
+	call = &toolCall{ID: "call_" + rand.Text(), Type: "function"}
 	call.Function.Name, call.Function.Arguments = body.Name, string(body.Arguments)
-	return call
+	return call, false
 }

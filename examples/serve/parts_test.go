@@ -43,6 +43,17 @@ func TestParts(t *testing.T) {
 		{text: `<tool_call>{"name":"f","arg`, tools: true, content: `<tool_call>{"name":"f","arg`},
 		{text: `<tool_call>{"name":3}</tool_call> x`, tools: true, content: `<tool_call>{"name":3}</tool_call> x`},
 		{text: `<tool_call>{"name":"f","arguments":"x"}</tool_call>`, tools: true, content: `<tool_call>{"name":"f","arguments":"x"}</tool_call>`},
+		{
+			text: `<tool_call>{"name":"f","arguments":{"s":"a </tool_call> b</tool_call>"}}</tool_call>x`, tools: true,
+			content: "x", calls: []string{`f{"s":"a </tool_call> b</tool_call>"}`},
+		},
+		{text: `<tool_call>{"name":"f","arguments":{"s":"</tool_call>"}}`, tools: true, calls: []string{`f{"s":"</tool_call>"}`}},
+		{
+			text: `<tool_call>{"name":"f</tool_call> x <tool_call>{"name":"g"}</tool_call>`, tools: true,
+			content: `<tool_call>{"name":"f</tool_call> x`, calls: []string{"g{}"},
+		},
+		{text: `<tool_call>{"name":"f</tool_call> x`, tools: true, content: `<tool_call>{"name":"f</tool_call> x`},
+		{text: `<tool_call> </tool_call> x`, tools: true, content: `<tool_call> </tool_call> x`},
 		{text: "x <tool", tools: true, content: "x <tool"},
 	} {
 		for cut := range len(c.text) + 1 {
@@ -52,4 +63,14 @@ func TestParts(t *testing.T) {
 			require.Equal(t, c.calls, calls, "%q at %d", c.text, cut)
 		}
 	}
+}
+
+// What cannot become a call is text at once; what may still become one is held back.
+func TestPartsOfIncompleteCalls(t *testing.T) {
+	p := newParts(false, true)
+	require.Equal(t, []part{{content: `<tool_call>{"name" 3}</tool_call>`}}, p.push(`<tool_call>{"name" 3}</tool_call>`, false))
+	require.Empty(t, p.push(`<tool_call>{"name":"f","arguments":{"s":"</tool_call>`, false))
+	out := p.push(`"}}</tool_call>`, false)
+	require.Len(t, out, 1)
+	require.Equal(t, `{"s":"</tool_call>"}`, out[0].call.Function.Arguments)
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // CheckOutput checks, before long work, whether CreateOutput can write the file that
@@ -26,7 +25,7 @@ func CheckOutput(flagName, path string) error {
 // these differences: only the user may read it, since it may contain prompts; it is not
 // opened through a symbolic link, which somebody else may have put there; and a pipe that
 // nobody reads is an error, not a wait.
-// Links in /dev, such as /dev/stdout, are allowed: they belong to the system.
+// Links in /dev and /dev/fd, such as /dev/stdout, are allowed: they belong to the system.
 func CreateOutput(path string) (*os.File, error) {
 	if err := refuseLink(path); err != nil {
 		return nil, err
@@ -58,9 +57,12 @@ func refuseLink(path string) error {
 	return nil
 }
 
+// inDev reports whether a file is directly in /dev or /dev/fd, unlike those of /dev/shm, where
+// everybody may write.
 func inDev(path string) bool {
 	abs, err := filepath.Abs(path)
-	return err == nil && strings.HasPrefix(abs, "/dev/")
+	dir := filepath.Dir(abs)
+	return err == nil && (dir == "/dev" || dir == "/dev/fd")
 }
 
 func tryWriting(path string) error {

@@ -30,3 +30,24 @@ func TestCreateOutputInAPipe(t *testing.T) {
 	require.Equal(t, "text", string(got[:n]))
 	require.NoError(t, reader.Close())
 }
+
+// Only the links that the system has in /dev are followed, not those in a folder that all may write.
+func TestOutputThroughLinksInDev(t *testing.T) {
+	require.True(t, inDev("/dev/stdout"))
+	require.True(t, inDev("/dev/fd/../fd/1"))
+	require.False(t, inDev("/dev/fd/1/x"))
+	dir, err := os.MkdirTemp("/dev/shm", "kompute-go")
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	file, link := filepath.Join(t.TempDir(), "file"), filepath.Join(dir, "link")
+	require.NoError(t, os.WriteFile(file, []byte("text"), 0o600))
+	require.NoError(t, os.Symlink(file, link))
+	require.ErrorContains(t, CheckOutput("trace", link), "is a symbolic link")
+	_, err = CreateOutput(link)
+	require.ErrorContains(t, err, "is a symbolic link")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "text", string(text))
+}

@@ -28,10 +28,14 @@ const (
 	maxMessage = 500 // bytes of an error's reason
 )
 
-// Mark is what Options.Text can mark places in a text with. A template prints it as
-// it is, also in lists and dictionaries, where it escapes other characters of this
-// kind. Unicode guarantees that it is not a character, so no text needs it.
-const Mark = string(jinja.Mark)
+// MarkBegin and MarkEnd are what Options.Text can put around places in a text. A template
+// prints them as they are, also in lists and dictionaries, where it escapes other
+// characters of this kind, and does not count them as characters: a slice keeps the marks of
+// what it keeps. Unicode guarantees that they are not characters, so no text needs them.
+const (
+	MarkBegin = string(jinja.MarkBegin)
+	MarkEnd   = string(jinja.MarkEnd)
+)
 
 // Message is one turn of a conversation.
 type Message struct {
@@ -52,9 +56,10 @@ type Options struct {
 	// false. Values are nil, bool, int, int64, float64, string, []string, []any,
 	// map[string]any, json.RawMessage or []json.RawMessage.
 	Variables map[string]any
-	// Text, if not nil, is applied to every text of the messages and the tools before
-	// the template sees it.
-	Text func(string) string
+	// Text, if not nil, is applied to every text of the messages, the tools and the
+	// variables before the template sees it, also to keys of dictionaries. The role is that of
+	// the message, and empty for tools and variables.
+	Text func(role, text string) string
 	// Now is the time for strftime_now; zero is the present.
 	Now time.Time
 }
@@ -93,6 +98,23 @@ func (t *Template) Render(ctx context.Context, messages []Message, o Options) (s
 		return "", &TemplateError{Stage: "render", Reason: shorten(err.Error()), cause: cause(ctx, err)}
 	}
 	return text, nil
+}
+
+// Writes reports whether the template may write a text by itself: it is part of a text or a
+// string in the template, or of a token such as bos_token.
+func (t *Template) Writes(text string) bool {
+	if t == nil || t.compiled == nil {
+		return false
+	}
+	if t.compiled.Writes(text) {
+		return true
+	}
+	for _, token := range t.tokens {
+		if strings.Contains(token, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // shorten limits the length of a message that contains text of the template.
@@ -134,20 +156,20 @@ func (t *Template) data(messages []Message, o Options) (map[string]jinja.Value, 
 		if data["tools"], err = toValue(o.Tools); err != nil {
 			return nil, fmt.Errorf("tools: %w", err)
 		}
-		data["tools"] = o.apply(data["tools"])
+		data["tools"] = o.apply("", data["tools"])
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Variables)) {
 		if data[name], err = toValue(o.Variables[name]); err != nil {
 			return nil, fmt.Errorf("variable %s: %w", name, err)
 		}
+		data[name] = o.apply("", data[name])
 	}
-	data["messages"], err = messageList(messages)
-	data["messages"] = o.apply(data["messages"])
+	data["messages"], err = messageList(messages, o)
 	return data, err
 }
 
 // messageList converts the conversation to dictionaries in a fixed order.
-func messageList(messages []Message) (jinja.Value, error) {
+func messageList(messages []Message, o Options) (jinja.Value, error) {
 	items := make([]jinja.Value, len(messages))
 	for i, m := range messages {
 		d := jinja.NewDict()
@@ -160,7 +182,7 @@ func messageList(messages []Message) (jinja.Value, error) {
 			}
 			d.Set(key, v)
 		}
-		items[i] = d
+		items[i] = o.apply(m.Role, d)
 	}
 	return jinja.NewList(items...), nil
 }

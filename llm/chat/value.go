@@ -40,12 +40,12 @@ func toValue(v any) (jinja.Value, error) {
 	return nil, fmt.Errorf("a template cannot take a %T", v)
 }
 
-// apply applies Options.Text to the texts in a value.
-func (o *Options) apply(v jinja.Value) jinja.Value {
+// apply applies Options.Text to the texts in a value, which may be a message of a role.
+func (o *Options) apply(role string, v jinja.Value) jinja.Value {
 	if o.Text == nil {
 		return v
 	}
-	return jinja.Map(v, o.Text)
+	return jinja.Map(v, func(text string) string { return o.Text(role, text) })
 }
 
 func listValue[T any](items []T) (jinja.Value, error) {

@@ -106,7 +106,7 @@ func (f *Folder) EncodeText(ctx context.Context, text string) ([]int, error) {
 	case text == "":
 		return nil, &PromptError{"empty"}
 	}
-	return f.encode(ctx, text, nil)
+	return f.encode(ctx, text, tokenizer.EncodeOptions{})
 }
 
 // EncodeWhole is EncodeText followed by the tokens that the tokenizer puts after every
@@ -125,11 +125,11 @@ func (f *Folder) EncodeWhole(ctx context.Context, text string) ([]int, error) {
 
 // encode puts the tokens that begin every text, such as a BOS, before those of
 // text, unless it begins with them already.
-func (f *Folder) encode(ctx context.Context, text string, plainAt []int) ([]int, error) {
+func (f *Folder) encode(ctx context.Context, text string, o tokenizer.EncodeOptions) ([]int, error) {
 	if err := f.checkBytes(len(text)); err != nil {
 		return nil, err
 	}
-	ids, err := f.Tokenizer.EncodeWith(ctx, text, tokenizer.EncodeOptions{PlainAt: plainAt})
+	ids, err := f.Tokenizer.EncodeWith(ctx, text, o)
 	if err != nil {
 		return nil, err
 	}
@@ -165,10 +165,12 @@ func Turn(system, user string) []chat.Message {
 // EncodeChat returns the tokens of a conversation in the form of the chat template,
 // up to where the model's answer begins. Many templates write the token that begins a
 // text, such as <|begin_of_text|>, themselves; otherwise it is added. Only the
-// template can write special tokens: in messages, something like <|im_end|> is plain
-// text. It fails with PromptError for an empty last message, without a template, and
-// for messages far too long for the model's context; with the errors of the template
-// and of the tokenizer, and with the context's once that is done.
+// template can write control tokens: in messages, tools and variables, something like
+// <|im_end|> is plain text. Control tokens are the added tokens that are special or that
+// the template has in its own text; of these, messages of the assistant may have those that
+// are not special, such as <think>. It fails with PromptError for an empty last message,
+// without a template, and for messages far too long for the model's context; with the
+// errors of the template and of the tokenizer, and with the context's once that is done.
 func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int, error) {
 	return f.EncodeChatWith(ctx, messages, chat.Options{})
 }
@@ -201,14 +203,14 @@ func (f *Folder) EncodeChatWith(ctx context.Context, messages []chat.Message, o 
 			return f.Tokenizer.Encode(m.Content) // its error has the position
 		}
 	}
-	marks := &marker{tokenizer: f.Tokenizer}
+	marks := &marker{tokenizer: f.Tokenizer, template: f.Template}
 	o.AddGenerationPrompt, o.Text = true, marks.add
 	text, err := f.Template.Render(ctx, messages, o)
 	if err != nil {
 		return nil, err
 	}
 	text, plainAt := marks.remove(text)
-	return f.encode(ctx, text, plainAt)
+	return f.encode(ctx, text, tokenizer.EncodeOptions{PlainAt: plainAt, AsWritten: marks.composes})
 }
 
 // CheckPrompt rejects tokens that the model cannot process: none, more than its

@@ -40,8 +40,10 @@ func DefaultPrefillStep(d *kompute.Device) int {
 type Options struct {
 	MaxTokens   int // maximum number of tokens to generate; 0 is DefaultMaxTokens
 	Sampling    sample.Params
-	PrefillStep int   // maximum number of prompt tokens to feed at once, fewer without memory for them; 0 is that of [DefaultPrefillStep]
-	EOS         []int // tokens that end the turn
+	PrefillStep int // maximum number of prompt tokens to feed at once, fewer without memory for them; 0 is that of [DefaultPrefillStep]
+	// EOS are the tokens that end the turn, usually those of [Folder.EOS]. Without any,
+	// only the limit of tokens or Stop ends it.
+	EOS []int
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
 	// Eager enqueues the ops of the prompt and of each token one by one, and waits for

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -60,13 +61,29 @@ func (a *addedSet) longest(text string) (token *addedToken, length int) {
 	return token, length
 }
 
-// anySpecial reports whether text starts with a special token.
-func (a *addedSet) anySpecial(text string) bool {
-	for i := range min(len(text), maxAddedToken) {
-		if a = a.next[text[i]]; a == nil {
-			return false
+// after returns what follows a text in the trie, or nil where no token begins with it.
+func (a *addedSet) after(text string) *addedSet {
+	for i := 0; i < len(text) && a != nil; i++ {
+		a = a.next[text[i]]
+	}
+	return a
+}
+
+// all yields the tokens that text starts with, and their lengths.
+func (a *addedSet) all(text string) iter.Seq2[*addedToken, int] {
+	return func(yield func(*addedToken, int) bool) {
+		for i := range min(len(text), maxAddedToken) {
+			if a = a.next[text[i]]; a == nil || a.token != nil && !yield(a.token, i+1) {
+				return
+			}
 		}
-		if a.token != nil && a.token.Special {
+	}
+}
+
+// any reports whether text starts with a token, which may have to be special.
+func (a *addedSet) any(text string, special bool) bool {
+	for token := range a.all(text) {
+		if token.Special || !special {
 			return true
 		}
 	}
@@ -82,11 +99,11 @@ type section struct {
 
 // split cuts the added tokens out of text, except those to be taken as plain text,
 // and appends the sections to out.
-func (a *addedSet) split(out []section, text string, plain func(at int, token *addedToken) bool) []section {
+func (a *addedSet) split(out []section, text string, plain func(at int) bool) []section {
 	done := 0 // what lies before is in out
 	for i := 0; i < len(text); {
 		token, length := a.longest(text[i:])
-		if token == nil || plain(i, token) {
+		if token == nil || plain(i) {
 			i++
 			continue
 		}

@@ -2,6 +2,7 @@ package tokenizer_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,5 +78,36 @@ func TestPlainAt(t *testing.T) {
 		}
 		require.Equal(t, c.want, n, c.at)
 		require.Equal(t, text, tok.Decode(ids, tokenizer.KeepSpecial))
+	}
+}
+
+// Added tokens that are not special can be plain text, too.
+func TestAddedIn(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(small("normalizer", `{"type":"NFC"}`,
+		"added_tokens", `[{"id":9,"content":"<x>"},{"id":8,"content":"x","special":true},{"id":10,"content":"<x>x","normalized":true}]`,
+		"model", `{"type":"BPE","vocab":{"<":0,"y":1,">":2,"a":3,"K":6},"merges":[]}`)))
+	require.NoError(t, err)
+	require.Equal(t, []tokenizer.Added{
+		{ID: 9, Start: 1, End: 4}, {ID: 10, Start: 1, End: 5}, {ID: 8, Start: 2, End: 3, Special: true}, {ID: 8, Start: 4, End: 5, Special: true},
+	}, slices.Collect(tok.AddedIn("a<x>x")))
+	for text, want := range map[string][2]bool{"<x": {false, true}, "<x>": {true, true}, "x": {true, false}, "<x>x": {true, false}, "a": {}} {
+		is, begins := tok.IsAdded(text)
+		require.Equal(t, want, [2]bool{is, begins}, text)
+	}
+	ids, err := tok.EncodeWith(t.Context(), "<x><x>", tokenizer.EncodeOptions{PlainAt: []int{3}})
+	require.NoError(t, err)
+	require.Equal(t, []int{9, 0, 8, 2}, ids)
+}
+
+// Tokens that only normalization makes are plain text on request.
+func TestAsWritten(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(small("normalizer", `{"type":"NFC"}`, "added_tokens", `[{"id":9,"content":"KK","normalized":true}]`,
+		"model", `{"type":"BPE","vocab":{"a":0,"K":6},"merges":[]}`)))
+	require.NoError(t, err)
+	for text, want := range map[string][]int{"KKa": {9, 0}, "\u212aKa": {6, 6, 0}, "KK\u212a": {9, 6}} {
+		require.Equal(t, strings.Contains(text, "\u212a"), tok.Composes(text))
+		ids, err := tok.EncodeWith(t.Context(), text, tokenizer.EncodeOptions{AsWritten: true})
+		require.NoError(t, err)
+		require.Equal(t, want, ids, text)
 	}
 }

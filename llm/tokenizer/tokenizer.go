@@ -42,10 +42,12 @@ func (t *Tokenizer) Encode(text string) ([]int, error) {
 
 // EncodeOptions are the options of EncodeWith.
 type EncodeOptions struct {
-	// PlainAt are byte offsets in the text, in ascending order. A special token that
+	// PlainAt are byte offsets in the text, in ascending order. An added token that
 	// begins there is encoded as plain text, as when a user quotes it. If there are any,
-	// so is a special token that only normalization makes.
+	// AsWritten holds as well.
 	PlainAt []int
+	// AsWritten encodes as plain text an added token that only normalization makes.
+	AsWritten bool
 }
 
 // EncodeWith is Encode with options. For any text of n bytes it takes time O(n log w),
@@ -61,7 +63,7 @@ func (t *Tokenizer) EncodeWith(ctx context.Context, text string, o EncodeOptions
 	ids := make([]int, 0, len(text)/3+1)
 	w := word{ctx: ctx}
 	var err error
-	for _, s := range t.sections(text, o.PlainAt) {
+	for _, s := range t.sections(text, o) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -77,29 +79,22 @@ func (t *Tokenizer) EncodeWith(ctx context.Context, text string, o EncodeOptions
 }
 
 // sections cuts out the added tokens and normalizes the rest.
-func (t *Tokenizer) sections(text string, plainAt []int) []section {
+func (t *Tokenizer) sections(text string, o EncodeOptions) []section {
 	isPlain := func(at int) bool {
-		_, plain := slices.BinarySearch(plainAt, at)
+		_, plain := slices.BinarySearch(o.PlainAt, at)
 		return plain
 	}
 	var out []section
-	for _, s := range t.raw.split(nil, text, func(at int, token *addedToken) bool {
-		return token.Special && isPlain(at)
-	}) {
+	for _, s := range t.raw.split(nil, text, isPlain) {
 		if s.token != nil {
 			out = append(out, s)
 			continue
 		}
-		normal, special := t.normalize(s.text), func(at int) bool { return !isPlain(s.at + at) }
-		switch {
-		case len(plainAt) == 0:
-			special = func(int) bool { return true }
-		case normal != s.text:
-			special = t.specialAfter(s.text, normal, special)
+		normal, plain := t.normalize(s.text), func(at int) bool { return isPlain(s.at + at) }
+		if normal != s.text && (o.AsWritten || len(o.PlainAt) > 0) {
+			plain = t.plainAfter(s.text, normal, plain)
 		}
-		out = t.normalized.split(out, normal, func(at int, token *addedToken) bool {
-			return token.Special && !special(at)
-		})
+		out = t.normalized.split(out, normal, plain)
 	}
 	return out
 }
@@ -112,47 +107,21 @@ func (t *Tokenizer) normalize(text string) string {
 	return text
 }
 
-// specialAfter returns where the normal form of a text may have special tokens, given special,
-// which tells the same for the text itself. It leaves out those that only normalization makes, as it
-// is not known which part of the text they come from.
-func (t *Tokenizer) specialAfter(text, normal string, special func(at int) bool) func(at int) bool {
-	after, done := map[int]bool{}, 0
+// plainAfter returns where the normal form of a text has no added tokens, given plain, which tells
+// the same for the text itself. Those that only normalization makes are among them, as it is not
+// known which part of the text they come from.
+func (t *Tokenizer) plainAfter(text, normal string, plain func(at int) bool) func(at int) bool {
+	written, done := map[int]bool{}, 0
 	var parts strings.Builder // each normalized for itself
 	for i := range len(text) {
-		if t.normalized.anySpecial(text[i:]) {
+		if t.normalized.any(text[i:], false) {
 			parts.WriteString(t.normalize(text[done:i]))
-			done, after[parts.Len()] = i, special(i)
+			done, written[parts.Len()] = i, !plain(i)
 		}
 	}
 	parts.WriteString(t.normalize(text[done:]))
 	same := parts.String() == normal // or else a token begins within what is composed, and nothing is certain
-	return func(at int) bool { return same && after[at] }
-}
-
-// SpecialAt returns the places in a text, in bytes, at which a special token begins,
-// also within another. If there is one only after normalization, it returns just 0.
-func (t *Tokenizer) SpecialAt(text string) []int {
-	var out []int
-	if t == nil {
-		return nil
-	}
-	for i := range len(text) {
-		for _, set := range []*addedSet{t.raw, t.normalized} {
-			if set.anySpecial(text[i:]) {
-				out = append(out, i)
-				break
-			}
-		}
-	}
-	if len(out) == 0 && len(t.forms) > 0 && t.normalized != nil {
-		text = t.normalize(text)
-		for i := range len(text) {
-			if t.normalized.anySpecial(text[i:]) {
-				return []int{0}
-			}
-		}
-	}
-	return out
+	return func(at int) bool { return !same || !written[at] }
 }
 
 // Longest returns the length in bytes of the longest token: a text of n tokens is, once

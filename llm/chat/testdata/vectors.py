@@ -20,7 +20,11 @@ def environment():
         raise jinja2.exceptions.TemplateError(message)
 
     env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
-    env.filters["tojson"] = lambda x, indent=None, sort_keys=False: json.dumps(x, ensure_ascii=False, indent=indent, sort_keys=sort_keys)
+
+    def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+        return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+    env.filters["tojson"] = tojson
     env.globals["raise_exception"] = raise_exception
     env.globals["strftime_now"] = NOW.strftime
     return env
@@ -131,6 +135,7 @@ templates = {
     "recursion": "{% macro r(n) %}{{ n }}{% if n > 0 %}{{ r(n - 1) }}{% endif %}{% endmacro %}{{ r(5) }}",
     "endless": "{% macro r(n) %}{{ r(n) }}{% endmacro %}{{ r(1) }}",
     "date": "{{ strftime_now('%d %b %Y %A %H:%M:%S %j %y %p %I %% %f %U %W %w %u %-d %-m') }}",
+    "date in GNU's C library": "{{ strftime_now('%V %G %g %C %k %l %P|%z|%Z|%-Z|%_d %0e %^a %-j %_H %c %D') }}",
     "raise": "{% if messages|length > 1 %}{{ raise_exception('too long') }}{% endif %}ok",
     "loop controls": "{% for m in messages %}{% if m.role == 'assistant' %}{% continue %}{% endif %}{{ loop.index }}{% if loop.index > 2 %}{% break %}{% endif %}{% endfor %}",
     "range": "{% for i in range(3) %}{{ i }}{% endfor %}{% for i in range(5, 0, -2) %}{{ i }}{% endfor %}{{ range(2, 4)|list }}",
@@ -149,6 +154,7 @@ templates = {
     "tests": "{{ x is defined }}{{ messages is iterable }}{{ 'a' is string }}{{ none is none }}{{ 3 is odd }}{{ {} is mapping }}",
     "documents": "{{ documents is none }}{{ tools is none }}{{ tools is defined }}{{ bos_token }}",
     "set block": "{% set a %}\n  x{{ 1 }}\n{% endset %}[{{ a }}]",
+    "white space of Python": "a\x1c{{- 1 -}}\x1d\x1f b {%- set x = 1 -%}\x1e c\n\x1f{% if true %}\nd{% endif %}{{\u00a01\x1c\u2003}}{%\x1draw\x1e%}x{% endraw %}",
     "empty": "",
     "newlines": "a\n\n",
 }

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -81,7 +82,7 @@ func (b *builder) escaped(s string, escape func(rune) string) error {
 		by, size := escape(r), utf8.RuneLen(r)
 		if r == utf8.RuneError {
 			_, size = utf8.DecodeRuneInString(s[i:])
-			by = string(r)
+			by = cmp.Or(by, string(r))
 		}
 		if by == "" {
 			continue

@@ -42,6 +42,9 @@ s|reverse|length
 s|string
 s|title
 s|tojson
+s|tojson(true)
+[s]|tojson(indent=s)
+[s]|tojson(separators=(s, s))
 s|trim
 s|trim(s)
 s|truncate(999)
@@ -67,6 +70,9 @@ s.join(s)
 s.capitalize()
 s.center(20000)
 s.count("a")
+s.count("a", 1, -1)
+s.startswith(s, 1)
+s[1:-1]
 s.find(s)
 s.partition("b")
 s.replace("a", "bcd")
@@ -89,6 +95,7 @@ l|batch(2)
 l|batch(2000000, 0)
 l|dictsort
 l|groupby(0)
+l|groupby(0, 1)
 l|list
 l|map("default", *l)
 l|map("string")

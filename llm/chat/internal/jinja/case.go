@@ -41,7 +41,7 @@ func title(s string) string {
 	start := true
 	return strings.Map(func(r rune) rune {
 		was := start
-		start = unicode.IsSpace(r) || strings.ContainsRune("-({[<", r)
+		start = isSpace(r) || strings.ContainsRune("-({[<", r)
 		if was {
 			return unicode.ToTitle(r)
 		}

@@ -188,6 +188,8 @@ func (m *meter) contains(v, item Value) (bool, error) {
 	case *Dict:
 		_, ok := v.Get(item)
 		return ok, nil
+	case *generator:
+		return v.contains(m, item)
 	case Undefined:
 		return false, nil
 	}

@@ -5,8 +5,9 @@
 //
 // It differs from Jinja only in ways that should not matter to templates.
 // Integers have 64 bits, except those of JSON that are only printed. There are no
-// other templates, so no blocks, imports and includes. Lists have append, insert and
-// pop, and dictionaries pop and update, which transformers' sandbox refuses.
+// other templates, so no blocks, imports and includes. Marks (MarkBegin, MarkEnd) are not
+// characters. Lists have append, insert and pop, and dictionaries pop and update, which
+// transformers' sandbox refuses.
 //
 // The reference is https://jinja.palletsprojects.com/en/stable/templates/, and for
 // methods of strings, lists and dictionaries that of Python.

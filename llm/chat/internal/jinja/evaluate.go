@@ -2,7 +2,7 @@ package jinja
 
 import (
 	"fmt"
-	"unicode/utf8"
+	"slices"
 )
 
 func (e *literal) evaluate(*render) (Value, error) { return e.value, nil }
@@ -73,6 +73,10 @@ func (m *meter) attribute(of Value, name string) (Value, error) {
 		if found, ok := v.attribute(name); ok {
 			return found, nil
 		}
+	case *List:
+		if at := slices.Index(v.fields, name); at >= 0 {
+			return v.Items[at], nil
+		}
 	}
 	if f := method(of, name); f != nil {
 		return f, nil
@@ -141,17 +145,14 @@ func (m *meter) character(s string, i int64) (Value, error) {
 	if err := m.scan(len(s)); err != nil {
 		return nil, err
 	}
-	at, ok := place(i, utf8.RuneCountInString(s))
+	at, ok := place(i, length(s))
 	if !ok {
 		return missing(s, fmt.Sprint(i)), nil
 	}
-	for _, r := range s {
-		if at == 0 {
-			return string(r), nil
-		}
-		at--
+	for range at {
+		s = s[nextCharacter(s):]
 	}
-	return missing(s, fmt.Sprint(i)), nil
+	return s[:nextCharacter(s)], nil
 }
 
 func (e *conditional) evaluate(r *render) (Value, error) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html"
 	"slices"
-	"unicode/utf8"
 )
 
 // builtin is a filter or a function. The first positional argument is the value
@@ -66,7 +65,7 @@ func lengthFilter(c *Call) (Value, error) {
 		if err := c.scan(len(v)); err != nil {
 			return nil, err
 		}
-		return int64(utf8.RuneCountInString(v)), nil
+		return int64(length(v)), nil
 	case *List:
 		return int64(len(v.Items)), nil
 	case *Dict:
@@ -78,6 +77,11 @@ func lengthFilter(c *Call) (Value, error) {
 }
 
 func firstFilter(c *Call) (Value, error) {
+	if g, ok := c.value().(*generator); ok {
+		if v, ok := g.next(); ok {
+			return v, nil
+		}
+	}
 	items, err := c.iterate(c.value())
 	if err != nil || len(items) == 0 {
 		return Undefined{name: "the first item of nothing"}, err
@@ -86,6 +90,9 @@ func firstFilter(c *Call) (Value, error) {
 }
 
 func lastFilter(c *Call) (Value, error) {
+	if _, ok := c.value().(*generator); ok {
+		return nil, fmt.Errorf("a generator cannot be reversed")
+	}
 	items, err := c.iterate(c.value())
 	if err != nil || len(items) == 0 {
 		return Undefined{name: "the last item of nothing"}, err
@@ -110,9 +117,13 @@ func (m *meter) newList(items []Value) (*List, error) {
 func itemsFilter(c *Call) (Value, error) {
 	switch v := c.value().(type) {
 	case Undefined:
-		return &List{}, nil
+		return &generator{}, nil
 	case *Dict:
-		return c.pairs(v)
+		pairs, err := c.pairs(v)
+		if err != nil {
+			return nil, err
+		}
+		return &generator{pairs.Items}, nil
 	}
 	return nil, fmt.Errorf("%s is no mapping", kindOf(c.value()))
 }
@@ -139,8 +150,12 @@ func reverseFilter(c *Call) (Value, error) {
 		return nil, err
 	}
 	slices.Reverse(list.Items)
-	if _, ok := c.value().(string); !ok {
+	switch c.value().(type) {
+	case string:
+	case *generator:
 		return list, nil
+	default:
+		return &generator{list.Items}, nil
 	}
 	b := builder{meter: c.meter}
 	for _, r := range list.Items {

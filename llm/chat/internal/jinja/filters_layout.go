@@ -65,7 +65,7 @@ func (m *meter) pad(s string, width int64, fill string, side int) (string, error
 	if utf8.RuneCountInString(fill) != 1 {
 		return "", fmt.Errorf("%.40q is not one character", fill)
 	}
-	n := utf8.RuneCountInString(s)
+	n := length(s)
 	if err := m.take(len(s)); err != nil || width <= int64(n) {
 		return s, err
 	}
@@ -92,7 +92,7 @@ func truncateFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	length, err := c.intArg(1, "length", 255)
+	most, err := c.intArg(1, "length", 255)
 	if err != nil {
 		return nil, err
 	}
@@ -104,19 +104,21 @@ func truncateFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, part := range []string{s, end} {
-		if err := c.takeMany(8, int64(len(part))); err != nil {
-			return nil, err
-		}
+	starts, err := c.characters(s)
+	if err != nil {
+		return nil, err
 	}
-	text, tail := []rune(s), int64(utf8.RuneCountInString(end))
-	if leeway < 0 || length < tail {
-		return nil, fmt.Errorf("length %d is less than that of %.40q, or leeway is negative", length, end)
+	if err := c.takeMany(2, int64(len(s)+len(end))); err != nil {
+		return nil, err
 	}
-	if int64(len(text))-leeway <= length {
+	tail := int64(length(end))
+	if leeway < 0 || most < tail {
+		return nil, fmt.Errorf("length %d is less than that of %.40q, or leeway is negative", most, end)
+	}
+	if int64(len(starts)-1)-leeway <= most {
 		return s, nil
 	}
-	kept := string(text[:length-tail])
+	kept := s[:starts[most-tail]]
 	if at := strings.LastIndexByte(kept, ' '); at >= 0 && !c.boolArg(2, "killwords", false) {
 		kept = kept[:at]
 	}

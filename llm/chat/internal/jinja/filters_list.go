@@ -62,7 +62,7 @@ func mapFilter(c *Call) (Value, error) {
 		}
 		out = append(out, v)
 	}
-	return &List{Items: out}, nil
+	return &generator{out}, nil
 }
 
 // mapper returns the function that map applies to one item.
@@ -121,7 +121,7 @@ func picker(keep, byAttribute bool) builtin {
 				}
 			}
 		}
-		return &List{Items: out}, nil
+		return &generator{out}, nil
 	}
 }
 
@@ -209,7 +209,7 @@ func (c *Call) pieces(name string, cut func(items []Value, n int, fill Value) []
 		}
 	}
 	fill, _ := c.arg(2, "fill_with")
-	return &List{Items: cut(items, int(n), fill)}, nil
+	return &generator{cut(items, int(n), fill)}, nil
 }
 
 func (c *Call) batches(items []Value, n int, fill Value) []Value {

@@ -141,7 +141,7 @@ func uniqueFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, seen := &List{}, NewDict()
+	out, seen := &generator{}, NewDict()
 	for _, one := range list {
 		if _, known := seen.Get(one.key); known {
 			continue
@@ -152,55 +152,7 @@ func uniqueFilter(c *Call) (Value, error) {
 		if !seen.Set(one.key, true) {
 			return nil, fmt.Errorf("%s cannot be compared quickly", kindOf(one.key))
 		}
-		if err := c.push(&out.Items, one.item); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// groupbyFilter is value|groupby(attribute): pairs of a key and its items, sorted.
-func groupbyFilter(c *Call) (Value, error) {
-	items, err := c.iterate(c.value())
-	if err != nil {
-		return nil, err
-	}
-	path, ok := c.arg(1, "attribute")
-	if !ok {
-		return nil, fmt.Errorf("no attribute is given")
-	}
-	list, err := c.keyedBy(items, path, true)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.takeMany(4*bytesPerItem, int64(len(list))); err != nil {
-		return nil, err
-	}
-	for i := range list { // sorting keeps the key with the item
-		list[i].item = tuple(list[i].key, list[i].item)
-	}
-	sorted, err := c.sorted(list, false)
-	if err != nil {
-		return nil, err
-	}
-	out := &List{}
-	var group *List
-	for i, pair := range sorted.Items {
-		key, item := pair.(*List).Items[0], pair.(*List).Items[1]
-		same := false
-		if i > 0 {
-			if same, err = c.equal(key, sorted.Items[i-1].(*List).Items[0]); err != nil {
-				return nil, err
-			}
-		}
-		if !same {
-			if err := c.take(4 * bytesPerItem); err != nil {
-				return nil, err
-			}
-			group = &List{}
-			out.Items = append(out.Items, tuple(key, group))
-		}
-		if err := c.push(&group.Items, item); err != nil {
+		if err := c.push(&out.items, one.item); err != nil {
 			return nil, err
 		}
 	}

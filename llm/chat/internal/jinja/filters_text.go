@@ -3,7 +3,6 @@ package jinja
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 func trimFilter(c *Call) (Value, error) {
@@ -24,7 +23,7 @@ func trimFilter(c *Call) (Value, error) {
 	if err := c.scan(len(s)); err != nil {
 		return nil, err
 	}
-	return strings.TrimFunc(s, unicode.IsSpace), nil
+	return strings.TrimFunc(s, isSpace), nil
 }
 
 // strip takes characters off one or both ends of a text.
@@ -122,9 +121,9 @@ func urlencodeFilter(c *Call) (Value, error) {
 		switch {
 		case isName(s[i]) || strings.IndexByte("-.~/", s[i]) >= 0:
 			b.WriteByte(s[i])
-		case strings.HasPrefix(s[i:], string(Mark)):
-			b.WriteRune(Mark)
-			i += utf8.RuneLen(Mark) - 1
+		case strings.HasPrefix(s[i:], string(MarkBegin)) || strings.HasPrefix(s[i:], string(MarkEnd)):
+			b.WriteString(s[i : i+len(string(MarkBegin))])
+			i += len(string(MarkBegin)) - 1
 		default:
 			b.WriteByte('%')
 			b.WriteByte(digits[s[i]>>4])

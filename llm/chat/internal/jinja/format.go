@@ -181,11 +181,16 @@ func (p *placeholders) convert(letter byte, flags string, precision int, v Value
 
 // firstCharacters returns the first n characters; all, if n is negative.
 func firstCharacters(s string, n int) string {
-	for i := range s {
-		if n == 0 {
-			return s[:i]
+	rest := s
+	for ; n > 0; n-- {
+		next := nextCharacter(rest)
+		if next == 0 {
+			return s
 		}
-		n--
+		rest = rest[next:]
+	}
+	if n == 0 {
+		return s[:len(s)-len(rest)]
 	}
 	return s
 }

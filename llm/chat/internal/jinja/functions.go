@@ -72,7 +72,11 @@ func dictFunction(c *Call) (*Dict, error) {
 				return nil, err
 			}
 		case *List:
-			if err := c.fromPairs(d, v); err != nil {
+			if err := c.fromPairs(d, v.Items); err != nil {
+				return nil, err
+			}
+		case *generator:
+			if err := c.fromPairs(d, v.rest()); err != nil {
 				return nil, err
 			}
 		default:
@@ -82,11 +86,11 @@ func dictFunction(c *Call) (*Dict, error) {
 	return d, c.setNamed(d)
 }
 
-func (c *Call) fromPairs(d *Dict, pairs *List) error {
-	if err := c.takeMany(bytesPerEntry, int64(len(pairs.Items))); err != nil {
+func (c *Call) fromPairs(d *Dict, pairs []Value) error {
+	if err := c.takeMany(bytesPerEntry, int64(len(pairs))); err != nil {
 		return err
 	}
-	for _, item := range pairs.Items {
+	for _, item := range pairs {
 		pair, ok := item.(*List)
 		if !ok || len(pair.Items) != 2 || !d.Set(pair.Items[0], pair.Items[1]) {
 			return fmt.Errorf("a list whose items are not pairs of a key and a value")

@@ -156,3 +156,13 @@ func TestNamedArgumentsKeepTheirOrder(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "{'z': 1, 'y': 2, 'x': 3, 'w': 4}{'z': 1, 'y': 2, 'x': 3}!+1", text)
 }
+
+// A bug that would end the program is an error.
+func TestPanicsAreErrors(t *testing.T) {
+	template, err := Parse("{{ f() }}")
+	require.NoError(t, err)
+	f := &Function{"f", func(*Call) (Value, error) { panic("oh") }}
+	_, err = template.Render(t.Context(), map[string]Value{"f": f}, Limits{})
+	require.ErrorIs(t, err, ErrPanic)
+	require.ErrorContains(t, err, "oh")
+}

@@ -3,7 +3,6 @@ package jinja
 import (
 	"fmt"
 	"strings"
-	"unicode"
 )
 
 // Limits on a template.
@@ -73,7 +72,7 @@ func (l *lexer) step() error {
 	l.pos = at + len(t.open)
 	switch sign := l.sign(); {
 	case sign == '-':
-		text = strings.TrimRightFunc(text, unicode.IsSpace)
+		text = strings.TrimRightFunc(text, isSpace)
 	case sign == 0 && t.block:
 		text = stripLine(text, start == 0 || l.src[start-1] == '\n')
 	}
@@ -117,7 +116,7 @@ func (l *lexer) sign() byte {
 // its line.
 func stripLine(text string, lineStart bool) string {
 	at := strings.LastIndexByte(text, '\n') + 1
-	if (at > 0 || lineStart) && strings.TrimSpace(text[at:]) == "" {
+	if (at > 0 || lineStart) && strings.TrimFunc(text[at:], isSpace) == "" {
 		return text[:at]
 	}
 	return text
@@ -137,7 +136,7 @@ func (l *lexer) closing(t tag, trimBlocks bool) bool {
 	rest = rest[len(t.close):]
 	switch {
 	case sign == '-':
-		rest = strings.TrimLeftFunc(rest, unicode.IsSpace)
+		rest = strings.TrimLeftFunc(rest, isSpace)
 	case sign == 0 && trimBlocks:
 		rest = strings.TrimPrefix(rest, "\n")
 	}
@@ -185,7 +184,7 @@ func (l *lexer) rawText() error {
 			continue
 		}
 		if sign == '-' {
-			text = strings.TrimRightFunc(text, unicode.IsSpace)
+			text = strings.TrimRightFunc(text, isSpace)
 		} else if sign == 0 {
 			text = stripLine(text, l.src[start-1] == '\n')
 		}

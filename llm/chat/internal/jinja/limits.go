@@ -25,6 +25,9 @@ type Limits struct {
 // ErrLimit is wrapped by the error of a rendering that exceeds a limit.
 var ErrLimit = errors.New("limit exceeded")
 
+// ErrPanic is wrapped by the error of a rendering that would have ended the program.
+var ErrPanic = errors.New("internal error")
+
 // The costs of operations.
 const (
 	bytesPerStep  = 64 // of text that is examined

@@ -94,7 +94,8 @@ func (s forStatement) execute(r *render) error {
 	return s.over(r, items, 0)
 }
 
-// over runs the loop over the items of a value.
+// over runs the loop over the items of a value, and then its else unless an iteration
+// reached the end of the body.
 func (s forStatement) over(r *render, over Value, depth int) error {
 	items, err := r.iterate(over)
 	if err != nil {
@@ -105,28 +106,37 @@ func (s forStatement) over(r *render, over Value, depth int) error {
 			return err
 		}
 	}
-	if len(items) == 0 {
-		return r.inScope(r.scope, func() error { return r.run(s.otherwise) })
-	}
 	l := &loop{r: r, of: s, outer: r.scope, items: items, depth: depth}
-	for l.at = range items {
+	whole, err := l.run()
+	if err != nil || whole {
+		return err
+	}
+	return r.inScope(r.scope, func() error { return r.run(s.otherwise) })
+}
+
+// run runs the body for each item. whole: at least one iteration reached the end of the body.
+func (l *loop) run() (whole bool, err error) {
+	r, s := l.r, l.of
+	for l.at = range l.items {
 		err := r.inScope(l.outer, func() error {
 			if err := r.set("loop", l); err != nil {
 				return err
 			}
-			if err := r.assign(s.target, items[l.at]); err != nil {
+			if err := r.assign(s.target, l.items[l.at]); err != nil {
 				return err
 			}
 			return r.run(s.body)
 		})
 		switch {
+		case err == nil:
+			whole = true
 		case errors.Is(err, errBreak):
-			return nil
-		case err != nil && !errors.Is(err, errContinue):
-			return err
+			return whole, nil
+		case !errors.Is(err, errContinue):
+			return whole, err
 		}
 	}
-	return nil
+	return whole, nil
 }
 
 // filtered keeps the items for which the loop's condition holds.
@@ -158,6 +168,9 @@ func (m *meter) iterate(v Value) ([]Value, error) {
 		return slices.Clip(v.Items), m.step(len(v.Items))
 	case *Dict:
 		return slices.Clip(v.keys), m.step(len(v.keys))
+	case *generator:
+		items := v.rest()
+		return items, m.step(len(items))
 	case Undefined:
 		return nil, nil
 	case string:
@@ -165,8 +178,9 @@ func (m *meter) iterate(v Value) ([]Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range v {
-			out = append(out, string(r))
+		for n := nextCharacter(v); n > 0; n = nextCharacter(v) {
+			out = append(out, v[:n])
+			v = v[n:]
 		}
 		return out, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // method returns a method of a text, a list or a dictionary, or nil.
@@ -48,10 +47,10 @@ var textMethods = map[string]builtin{
 	"splitlines":   splitlinesMethod,
 	"partition":    partitionMethod(strings.Index),
 	"rpartition":   partitionMethod(strings.LastIndex),
-	"startswith":   affixMethod(strings.HasPrefix),
-	"endswith":     affixMethod(strings.HasSuffix),
-	"removeprefix": cutMethod(strings.TrimPrefix),
-	"removesuffix": cutMethod(strings.TrimSuffix),
+	"startswith":   affixMethod(hasPrefix),
+	"endswith":     affixMethod(hasSuffix),
+	"removeprefix": cutMethod(trimPrefix),
+	"removesuffix": cutMethod(trimSuffix),
 	"replace":      func(c *Call) (Value, error) { return c.replace(c.value().(string)) },
 	"upper":        textFilter(upper),
 	"lower":        textFilter(lower),
@@ -74,7 +73,7 @@ var textMethods = map[string]builtin{
 	"isnumeric":    isMethod(unicode.IsNumber),
 	"isalpha":      isMethod(unicode.IsLetter),
 	"isalnum":      isMethod(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
-	"isspace":      isMethod(unicode.IsSpace),
+	"isspace":      isMethod(isSpace),
 	"isupper":      caseMethod(unicode.IsUpper, unicode.IsLower),
 	"islower":      caseMethod(unicode.IsLower, unicode.IsUpper),
 }
@@ -90,10 +89,10 @@ func stripMethod(left, right bool) builtin {
 			return c.strip(s, chars, left, right)
 		}
 		if left {
-			s = strings.TrimLeftFunc(s, unicode.IsSpace)
+			s = strings.TrimLeftFunc(s, isSpace)
 		}
 		if right {
-			s = strings.TrimRightFunc(s, unicode.IsSpace)
+			s = strings.TrimRightFunc(s, isSpace)
 		}
 		return s, nil
 	}
@@ -114,63 +113,6 @@ func (c *Call) one() (string, error) {
 		return "", fmt.Errorf("an argument is missing")
 	}
 	return c.textOnly(c.positional[1])
-}
-
-// affixMethod is startswith or endswith, with one text or a tuple of them.
-func affixMethod(has func(s, affix string) bool) builtin {
-	return func(c *Call) (Value, error) {
-		if len(c.positional) != 2 {
-			return nil, fmt.Errorf("takes one text")
-		}
-		options := []Value{c.positional[1]}
-		if l, ok := c.positional[1].(*List); ok && l.tuple {
-			options = l.Items
-		}
-		for _, one := range options {
-			affix, err := c.textOnly(one)
-			if err != nil {
-				return nil, err
-			}
-			if has(c.value().(string), affix) {
-				return true, nil
-			}
-		}
-		return false, nil
-	}
-}
-
-func cutMethod(cut func(s, affix string) string) builtin {
-	return func(c *Call) (Value, error) {
-		affix, err := c.one()
-		return cut(c.value().(string), affix), err
-	}
-}
-
-func countMethod(c *Call) (Value, error) {
-	sub, err := c.one()
-	return int64(strings.Count(c.value().(string), sub)), err
-}
-
-// findMethod counts characters, not bytes.
-func findMethod(find func(s, sub string) int, must bool) builtin {
-	return func(c *Call) (Value, error) {
-		if len(c.positional) > 2 {
-			return nil, fmt.Errorf("takes one text")
-		}
-		s := c.value().(string)
-		sub, err := c.one()
-		if err != nil {
-			return nil, err
-		}
-		at := find(s, sub)
-		if at < 0 && must {
-			return nil, fmt.Errorf("the text is not there")
-		}
-		if at > 0 {
-			at = utf8.RuneCountInString(s[:at])
-		}
-		return int64(at), nil
-	}
 }
 
 func joinMethod(c *Call) (Value, error) {

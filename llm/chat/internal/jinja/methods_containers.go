@@ -69,11 +69,15 @@ func popMethod(c *Call, l *List) (Value, error) {
 }
 
 func indexMethod(c *Call, l *List) (Value, error) {
-	if len(c.positional) != 1 {
-		return nil, fmt.Errorf("index takes one value")
+	if len(c.positional) == 0 {
+		return nil, fmt.Errorf("index without a value")
 	}
-	for i, item := range l.Items {
-		if same, err := c.equal(item, c.positional[0]); same || err != nil {
+	start, end, err := c.span(1, len(l.Items))
+	if err != nil {
+		return nil, err
+	}
+	for i := start; i < end; i++ {
+		if same, err := c.equal(l.Items[i], c.positional[0]); same || err != nil {
 			return int64(i), err
 		}
 	}

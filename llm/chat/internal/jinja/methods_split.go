@@ -5,7 +5,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -66,9 +65,9 @@ func splitSpaces(s string, most int64, fromRight bool) iter.Seq[string] {
 		trim, cut = strings.TrimRightFunc, strings.LastIndexFunc
 	}
 	return func(yield func(string) bool) {
-		rest := trim(s, unicode.IsSpace)
+		rest := trim(s, isSpace)
 		for left := most; rest != "" && left != 0; left-- {
-			at := cut(rest, unicode.IsSpace)
+			at := cut(rest, isSpace)
 			if at < 0 {
 				break
 			}
@@ -80,7 +79,7 @@ func splitSpaces(s string, most int64, fromRight bool) iter.Seq[string] {
 			if !yield(word) {
 				return
 			}
-			rest = trim(other, unicode.IsSpace)
+			rest = trim(other, isSpace)
 		}
 		if rest != "" {
 			yield(rest)

@@ -146,11 +146,11 @@ func (m *meter) repeat(left, right Value) (Value, error) {
 	if !ok {
 		return nil, mismatch("*", left, right)
 	}
-	n = max(n, 0)
 	switch v := of.(type) {
 	case string:
 		return m.repeatText(v, n)
 	case *List:
+		n = max(n, 0)
 		if err := m.takeMany(bytesPerItem*int64(len(v.Items)), n); err != nil {
 			return nil, err
 		}
@@ -159,7 +159,9 @@ func (m *meter) repeat(left, right Value) (Value, error) {
 	return nil, mismatch("*", left, right)
 }
 
+// repeatText is s * n, which is empty for a negative n.
 func (m *meter) repeatText(s string, n int64) (string, error) {
+	n = max(n, 0)
 	if err := m.takeMany(int64(len(s)), n); err != nil {
 		return "", err
 	}

@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // maxParseDepth is how deep statements and expressions may be nested in each other.
 const maxParseDepth = 250
 
 // Template is a parsed template. It is immutable and safe for concurrent use.
-type Template struct{ body []node }
+type Template struct {
+	body     []node
+	literals []string // the texts and strings in it
+}
 
 // Parse reads a template.
 func Parse(source string) (*Template, error) {
@@ -23,7 +27,27 @@ func Parse(source string) (*Template, error) {
 	if err != nil {
 		return nil, p.at(err)
 	}
-	return &Template{body}, nil
+	return &Template{body, literals(segments)}, nil
+}
+
+// literals returns the texts outside of tags and the strings in tags.
+func literals(segments []segment) (out []string) {
+	for _, s := range segments {
+		if s.tokens == nil {
+			out = append(out, s.text)
+		}
+		for _, t := range s.tokens {
+			if t.kind == stringToken {
+				out = append(out, t.text)
+			}
+		}
+	}
+	return out
+}
+
+// Writes reports whether a text is part of a text or a string in the template.
+func (t *Template) Writes(text string) bool {
+	return slices.ContainsFunc(t.literals, func(s string) bool { return strings.Contains(s, text) })
 }
 
 // parser reads segments, and the tokens of the current segment.
@@ -172,9 +196,15 @@ func (p *parser) acceptName(of string) {
 	}
 }
 
-// Render runs the template. It fails with the context's cause once that is done, and
-// with ErrLimit beyond a limit.
-func (t *Template) Render(ctx context.Context, variables map[string]Value, limits Limits) (string, error) {
+// Render runs the template. It fails with the context's cause once that is done, with
+// ErrLimit beyond a limit, and with ErrPanic where a bug of this package would end the
+// program.
+func (t *Template) Render(ctx context.Context, variables map[string]Value, limits Limits) (_ string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%w: %v", ErrPanic, v)
+		}
+	}()
 	r := newRender(ctx, variables, limits)
 	if err := r.step(0); err != nil {
 		return "", err

@@ -111,10 +111,6 @@ func (p *printer) dict(d *Dict) error {
 	return p.write("}")
 }
 
-// Mark is printed as it is, although Python escapes it like other noncharacters: it
-// must survive wherever the text around it does. See chat.Mark.
-const Mark = '\uFDD0'
-
 var reprEscapes = map[rune]string{'\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
 
 // quoted is repr of a string.
@@ -134,7 +130,7 @@ func (p *printer) quoted(s string) error {
 			return escape
 		case r == quote:
 			return `\` + shut
-		case r == ' ' || r == Mark || unicode.IsPrint(r):
+		case r == ' ' || isMark(r) || unicode.IsPrint(r): // Python escapes marks, as other noncharacters
 			return ""
 		case r < 0x100:
 			return fmt.Sprintf(`\x%02x`, r)

@@ -1,6 +1,9 @@
 package jinja
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 func (e *slicing) evaluate(r *render) (Value, error) {
 	of, err := r.eval(e.of)
@@ -44,32 +47,34 @@ func (m *meter) slice(of Value, bounds [3]*int64) (Value, error) {
 		}
 		return &List{Items: items, tuple: v.tuple}, nil
 	case string:
-		if err := m.takeMany(4, int64(len(v))); err != nil {
-			return nil, err
-		}
-		runes := []rune(v)
-		picked, err := m.positions(len(runes), bounds)
-		if err != nil {
-			return nil, err
-		}
-		if err := m.takeMany(2*4, int64(len(picked))); err != nil {
-			return nil, err
-		}
-		out := make([]rune, 0, len(picked))
-		for i, at := range picked {
-			if at > 0 && runes[at-1] == Mark && (i == 0 || picked[i-1] != at-1) { // it belongs to what follows
-				if err := m.take(2 * 4); err != nil {
-					return nil, err
-				}
-				out = append(out, Mark)
-			}
-			out = append(out, runes[at])
-		}
-		return string(out), nil
+		return m.sliceText(v, bounds)
 	case Undefined:
 		return nil, v.err()
 	}
 	return nil, fmt.Errorf("%s cannot be sliced", kindOf(of))
+}
+
+func (m *meter) sliceText(s string, bounds [3]*int64) (Value, error) {
+	starts, err := m.characters(s)
+	if err != nil {
+		return nil, err
+	}
+	picked, err := m.positions(len(starts)-1, bounds)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(picked); n > 0 && picked[n-1]-picked[0] == n-1 { // they are neighbours
+		return s[starts[picked[0]]:starts[picked[n-1]+1]], nil
+	}
+	if err := m.take(len(s)); err != nil {
+		return nil, err
+	}
+	var out strings.Builder
+	out.Grow(len(s))
+	for _, at := range picked {
+		out.WriteString(s[starts[at]:starts[at+1]])
+	}
+	return out.String(), nil
 }
 
 // positions returns the indices of a slice of n items, as in Python.

@@ -27,7 +27,7 @@ func init() { // the map refers to functions that look into it
 		"string":    kindTest(func(v Value) bool { _, ok := v.(string); return ok }),
 		"mapping":   kindTest(func(v Value) bool { _, ok := v.(*Dict); return ok }),
 		"sequence":  kindTest(isSequence),
-		"iterable":  kindTest(isSequence),
+		"iterable":  kindTest(func(v Value) bool { _, ok := v.(*generator); return ok || isSequence(v) }),
 		"callable":  kindTest(isCallable),
 		"escaped":   kindTest(func(Value) bool { return false }),
 		"filter":    kindTest(func(v Value) bool { s, _ := v.(string); return filters[s] != nil }),

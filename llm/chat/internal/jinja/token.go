@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
+	"unicode/utf8"
 )
 
 // segment is a piece of a template: text as it is printed, or the inside of a tag.
@@ -55,9 +55,10 @@ func (l *lexer) inside(t tag) ([]token, error) {
 			return append(out, token{kind: endToken}), nil
 		}
 		c := l.src[l.pos]
+		r, size := utf8.DecodeRuneInString(l.src[l.pos:])
 		switch {
-		case c == ' ' || c == '\t' || c == '\n':
-			l.pos++
+		case isSpace(r):
+			l.pos += size
 			continue
 		case c == '\'' || c == '"':
 			s, err := l.stringLiteral(c)
@@ -176,5 +177,5 @@ func parseNumber(text string) (Value, error) {
 }
 
 func (l *lexer) spaces() {
-	l.pos = len(l.src) - len(strings.TrimLeftFunc(l.src[l.pos:], unicode.IsSpace))
+	l.pos = len(l.src) - len(strings.TrimLeftFunc(l.src[l.pos:], isSpace))
 }

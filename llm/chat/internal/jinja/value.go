@@ -22,8 +22,9 @@ type Undefined struct{ name, of string }
 
 // List is a list or a tuple, which differ only in how they print.
 type List struct {
-	Items []Value
-	tuple bool
+	Items  []Value
+	tuple  bool
+	fields []string // names of the items of a tuple, or nil
 }
 
 // Dict is a dictionary, in the order in which its keys were set.
