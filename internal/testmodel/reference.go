@@ -8,6 +8,19 @@ import (
 // Logits computes the logits [T][Vocab] of a sequence in float64, straight from
 // the formulas: no cache, no batching, one vector at a time.
 func (s Spec) Logits(w Weights, tokens []uint32) [][]float64 {
+	r, out := reference{s, w}, s.States(w, tokens)
+	head := "lm_head"
+	if s.Tied {
+		head = "model.embed_tokens"
+	}
+	for t := range out {
+		out[t] = r.project(head, out[t])
+	}
+	return out
+}
+
+// States computes the states [T][Hidden] after the final norm in the same way.
+func (s Spec) States(w Weights, tokens []uint32) [][]float64 {
 	r := reference{s, w}
 	x := make([][]float64, len(tokens))
 	for t, id := range tokens {
@@ -16,15 +29,10 @@ func (s Spec) Logits(w Weights, tokens []uint32) [][]float64 {
 	for i := range s.Layers {
 		r.layer(x, fmt.Sprintf("model.layers.%d.", i))
 	}
-	head := "lm_head"
-	if s.Tied {
-		head = "model.embed_tokens"
-	}
-	out := make([][]float64, len(x))
 	for t := range x {
-		out[t] = r.project(head, r.norm("model.norm", x[t]))
+		x[t] = r.norm("model.norm", x[t])
 	}
-	return out
+	return x
 }
 
 type reference struct {
@@ -57,7 +65,7 @@ func (r reference) layer(x [][]float64, path string) {
 	}
 }
 
-// rotated projects, norms each head and applies RoPE (half-split) at position t.
+// rotated projects, norms each head and applies RoPE at position t.
 func (r reference) rotated(path string, x []float64, t int) [][]float64 {
 	heads := split(r.project(path+"_proj", x), r.HeadDim)
 	for h := range heads {
@@ -67,9 +75,17 @@ func (r reference) rotated(path string, x []float64, t int) [][]float64 {
 		}
 		half := r.HeadDim / 2
 		for i := range half {
-			sin, cos := math.Sincos(float64(t) * math.Pow(1e4, -2*float64(i)/float64(r.HeadDim)))
-			a, b := y[i], y[i+half]
-			y[i], y[i+half] = a*cos-b*sin, a*sin+b*cos
+			angle, magnitude := float64(t)*math.Pow(1e4, -2*float64(i)/float64(r.HeadDim)), 1.0
+			if r.Scaling != nil {
+				angle, magnitude = float64(t)/float64(r.Scaling.Wavelengths(1e4, r.HeadDim)[i]), r.Scaling.Magnitude()
+			}
+			sin, cos := math.Sincos(angle)
+			first, second := i, i+half
+			if r.Traditional {
+				first, second = 2*i, 2*i+1
+			}
+			a, b := y[first]*magnitude, y[second]*magnitude
+			y[first], y[second] = a*cos-b*sin, a*sin+b*cos
 		}
 		heads[h] = y
 	}

@@ -9,12 +9,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
+	"github.com/kompute-go/kompute-go/llm/model"
 )
 
 // Spec is the shape and form of a checkpoint.
@@ -24,6 +26,11 @@ type Spec struct {
 	Heads, KVHeads, HeadDim      int
 	Vocab, MaxPositions          int
 	Tied, AttentionBias, MLPBias bool
+	Headless                     bool               // without a head, although not tied
+	Bare                         bool               // names do not begin with "model."
+	Traditional                  bool               // RoPE rotates neighbours
+	Scaling                      model.Scaling      // of RoPE, as the reference has it
+	RopeScaling                  map[string]any     // the same in config.json
 	DType                        array.DType        // of all floats in the files
 	Packing                      checkpoint.Packing // zero: dense
 	Overrides                    map[string]*Module // by module path
@@ -59,7 +66,7 @@ func (s Spec) Write(t testing.TB, dir string) Weights {
 		w.layer(fmt.Sprintf("model.layers.%d.", i))
 	}
 	w.norm("model.norm", s.Hidden)
-	if !s.Tied {
+	if !s.Tied && !s.Headless {
 		w.module("lm_head", s.Vocab, s.Hidden, false)
 	}
 	s.writeConfig(t, dir)
@@ -156,6 +163,9 @@ func (w *writer) floats(name string, v []float32, shape ...int) {
 }
 
 func (w *writer) add(name string, dtype array.DType, data []byte, shape ...int) {
+	if w.spec.Bare {
+		name = strings.TrimPrefix(name, "model.")
+	}
 	w.tensors = append(w.tensors, checkpoint.Tensor{Name: name, DType: dtype, Data: data, Shape: shape, Stored: stored[dtype]})
 }
 
@@ -204,6 +214,12 @@ func (s Spec) writeConfig(t testing.TB, dir string) {
 		"vocab_size": s.Vocab, "max_position_embeddings": s.MaxPositions, "rms_norm_eps": 1e-6, "rope_theta": 1e4,
 		"tie_word_embeddings": s.Tied, "attention_bias": s.AttentionBias, "hidden_act": "silu",
 		"torch_dtype": s.DType.String(),
+	}
+	if s.Traditional {
+		config["rope_traditional"] = true
+	}
+	if s.RopeScaling != nil {
+		config["rope_scaling"] = s.RopeScaling
 	}
 	if s.EOS != nil {
 		config["eos_token_id"] = s.EOS

@@ -62,6 +62,8 @@ func TestConfigAccepts(t *testing.T) {
 	require.Empty(t, parse(object{"architectures": nil, "model_type": null}).ModelType)
 	require.Nil(t, parse(object{"quantization": nil, "quantization_config": nil}).Quantization)
 	require.Equal(t, 4, parse(object{"quantization": nil}).Quantization.Bits)
+	stale := object{"quant_method": "fp8", "weight_block_size": []int{128, 128}}
+	require.Equal(t, 128, parse(object{"quantization_config": stale}).Quantization.GroupSize, "of the model that was quantized again")
 }
 
 func TestConfigRejects(t *testing.T) {
@@ -176,9 +178,13 @@ func TestQuantization(t *testing.T) {
 			require.Equal(t, want, result{a, quantized}, module)
 		}
 	}
-	_, quantized := q.For("model.other", false)
+	a, quantized := q.For("norm", true)
+	require.Equal(t, result{}, result{a, quantized}, "the name of an override may have a prefix")
+	a, quantized = q.For("model.lm_head", true)
+	require.Equal(t, result{checkpoint.Packing{GroupSize: 32, Bits: 8}, true}, result{a, quantized})
+	_, quantized = q.For("model.other", false)
 	require.False(t, quantized)
-	a, quantized := q.For("model.other", true)
+	a, quantized = q.For("model.other", true)
 	require.True(t, quantized)
 	require.Equal(t, checkpoint.Packing{GroupSize: 64, Bits: 4}, a)
 	_, quantized = (*checkpoint.Quantization)(nil).For("x", true)

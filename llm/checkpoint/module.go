@@ -38,7 +38,8 @@ func (c *Checkpoint) Expect(name string, shape ...int) (Tensor, error) {
 
 // Module returns the weights of the module at path, which maps in features to
 // out, with every shape checked against the configuration. It fails with
-// MissingError, MismatchError or ConfigError.
+// MissingError, MismatchError or ConfigError, and with UnsupportedError for a second,
+// global scale.
 func (c *Checkpoint) Module(path string, out, in int) (Module, error) {
 	m := Module{Path: path}
 	if c == nil || c.Config == nil {
@@ -46,7 +47,17 @@ func (c *Checkpoint) Module(path string, out, in int) (Module, error) {
 	}
 	hasScales := c.Has(path + ".scales")
 	var err error
-	switch m.Packing, m.Quantized = c.Config.Quantization.packing(path, hasScales); {
+	var override bool
+	m.Packing, m.Quantized, override = c.Config.Quantization.packing(path, hasScales)
+	if name := path + ".global_scale"; m.Quantized && c.Has(name) {
+		return Module{}, &UnsupportedError{File: c.tensors[name].File, What: "tensor", Got: name}
+	}
+	if m.Quantized && !override {
+		if p, ok := inferred(c.tensors[path+".weight"], c.tensors[path+".scales"], in); ok {
+			m.Packing = p
+		}
+	}
+	switch {
 	case m.Quantized:
 		err = c.quantized(&m, out, in)
 	case hasScales && c.Config.Quantization == nil:

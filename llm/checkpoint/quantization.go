@@ -3,13 +3,16 @@ package checkpoint
 import (
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Packing is how MLX packs a matrix: GroupSize consecutive weights along the last
 // axis share a scale, and each has Bits bits.
 type Packing struct {
 	GroupSize int // 32, 64 or 128 in the affine mode
-	Bits      int // 2, 3, 4, 5, 6 or 8 in the affine mode
+	Bits      int // 1, 2, 3, 4, 5, 6 or 8 in the affine mode
 	// Mode is empty for the affine mode, w = scale·q + bias. The others, mxfp4,
 	// nvfp4 and mxfp8, have uint8 scales, no biases, and one group size and bits.
 	Mode string
@@ -25,7 +28,8 @@ var packings = map[string]Packing{
 }
 
 // Quantization is the block of that name in config.json: a default, and
-// overrides keyed by module path such as "model.layers.0.mlp.down_proj".
+// overrides keyed by module path such as "model.layers.0.mlp.down_proj". The file's
+// shapes say how a module without an override is packed, if they agree with any packing.
 type Quantization struct {
 	Packing
 	// Overrides holds the modules that config.json names. The zero Packing stands
@@ -37,25 +41,68 @@ const affineMode = "affine"
 
 var (
 	groupSizes = []int{32, 64, 128}
-	bitWidths  = []int{2, 3, 4, 5, 6, 8}
+	bitWidths  = []int{1, 2, 3, 4, 5, 6, 8}
 )
 
-// packing returns how a module is packed. Without an override a module is
-// quantized exactly when its file holds scales for it.
-func (q *Quantization) packing(module string, hasScales bool) (p Packing, quantized bool) {
+// packing returns the override for a module, or the default. Without an override a
+// module is quantized exactly when its file holds scales for it.
+func (q *Quantization) packing(module string, hasScales bool) (p Packing, quantized, override bool) {
 	if q == nil {
-		return Packing{}, false
+		return Packing{}, false, false
 	}
-	if p, ok := q.Overrides[module]; ok {
-		return p, p != Packing{}
+	for _, name := range []string{module, otherName(module)} {
+		if p, ok := q.Overrides[name]; ok {
+			return p, p != Packing{}, true
+		}
 	}
-	return q.Packing, hasScales
+	return q.Packing, hasScales, false
 }
 
+// otherName returns a module's name with the prefix "model.", or without it if it has
+// one: some checkpoints have names without the prefix, but overrides with it.
+func otherName(module string) string {
+	const prefix = "model."
+	if short, ok := strings.CutPrefix(module, prefix); ok {
+		return short
+	}
+	return prefix + module
+}
+
+// inferred returns the packing with which matrices of these shapes have in columns; ok
+// is false if there is none.
+func inferred(weight, scales Tensor, in int) (p Packing, ok bool) {
+	if len(weight.Shape) != 2 || len(scales.Shape) != 2 {
+		return Packing{}, false
+	}
+	words, groups := weight.Shape[1], scales.Shape[1]
+	if in < 1 || groups < 1 || in%groups != 0 || words > in || words*32%in != 0 {
+		return Packing{}, false
+	}
+	p = Packing{GroupSize: in / groups, Bits: words * 32 / in}
+	if scales.DType != array.Uint8 {
+		return p, slices.Contains(groupSizes, p.GroupSize) && slices.Contains(bitWidths, p.Bits)
+	}
+	for _, fixed := range packings {
+		if fixed.GroupSize == p.GroupSize && fixed.Bits == p.Bits {
+			return fixed, true
+		}
+	}
+	return Packing{}, false
+}
+
+// mlxMethod is what quant_method says of MLX's quantization, if anything.
+const mlxMethod = "mlx"
+
 // readQuantization reads "quantization" and its mirror "quantization_config".
-// Either alone will do; where both are given they must agree.
+// Either alone will do; where both are given they must agree, unless the mirror is of
+// another method: then it describes the model that was quantized again.
 func readQuantization(f *Fields) *Quantization {
 	q := readBlock(f, "quantization")
+	if q != nil {
+		if mirror := f.Object("quantization_config"); mirror != nil && foreign(mirror.Text("quant_method")) {
+			return q
+		}
+	}
 	mirror := readBlock(f, "quantization_config")
 	switch {
 	case q == nil:
@@ -66,12 +113,15 @@ func readQuantization(f *Fields) *Quantization {
 	return q
 }
 
+// foreign reports whether quant_method names a quantization that is not MLX's.
+func foreign(method string) bool { return method != "" && method != mlxMethod }
+
 func readBlock(f *Fields, name string) *Quantization {
 	inner := f.Object(name)
 	if inner == nil {
 		return nil
 	}
-	if method := inner.Text("quant_method"); method != "" && method != "mlx" {
+	if method := inner.Text("quant_method"); foreign(method) {
 		inner.Unsupported("quantization method", method, "MLX "+affineMode)
 	}
 	q := &Quantization{Packing: readPacking(inner), Overrides: map[string]Packing{}}

@@ -19,7 +19,7 @@ const MaxHeader = 100_000_000
 // The format: eight bytes little-endian length N; N bytes of JSON that start
 // with '{' and may end in spaces; then the data. The JSON maps each name to
 // {"dtype", "shape", "data_offsets": [begin, end]}, offsets counted from the
-// start of the data, and "__metadata__" to an object of strings. The tensors
+// start of the data, and "__metadata__" to an object of strings or null. The tensors
 // cover the data exactly, without holes or overlaps. Alignment is not promised.
 type File struct {
 	name     string
@@ -111,6 +111,9 @@ func splitHeader(name string, data []byte) (header, body []byte, err error) {
 }
 
 func (f *File) readMetadata(raw jsontext.Value) error {
+	if raw.Kind() == 'n' { // MLX writes null for a file without metadata
+		return nil
+	}
 	values, err := object(raw)
 	if err != nil {
 		return &FormatError{File: f.name, Reason: "__metadata__: " + err.Error()}

@@ -50,6 +50,14 @@ func TestParse(t *testing.T) {
 	require.NoError(t, f.Close())
 }
 
+// MLX writes null for a file without metadata.
+func TestNullMetadata(t *testing.T) {
+	f, err := checkpoint.Parse("x", raw(`{"__metadata__":null,"t":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1))
+	require.NoError(t, err)
+	require.Equal(t, []string{"t"}, f.Names())
+	require.Empty(t, f.Metadata())
+}
+
 // TestMalformed has one entry for each kind of false header that must be detected.
 func TestMalformed(t *testing.T) {
 	one := func(dtype, shape, offsets string, n int) []byte {

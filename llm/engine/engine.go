@@ -19,6 +19,7 @@ import (
 // and sleeps while there is nothing to do.
 type Engine struct {
 	limits    model.Limits
+	headless  error // of a model that computes no logits: why; nil otherwise
 	tokenizer *tokenizer.Tokenizer
 	config    Config
 	replicas  []*replica
@@ -104,7 +105,7 @@ func start(hosts []*model.Host, models []model.Model, tok *tokenizer.Tokenizer, 
 	if err := c.fill(models[0]); err != nil {
 		return nil, err
 	}
-	e := &Engine{limits: models[0].Limits(), tokenizer: tok, config: c, outbox: newOutbox(), ended: make(chan struct{})}
+	e := &Engine{limits: models[0].Limits(), headless: models[0].Head(), tokenizer: tok, config: c, outbox: newOutbox(), ended: make(chan struct{})}
 	e.wake = sync.NewCond(&e.mu)
 	e.queue.wake = e.wake.Broadcast
 	for i, m := range models {

@@ -75,6 +75,9 @@ type Request struct {
 // check rejects a request that cannot run, fills in defaults, and copies slices
 // that the caller may change.
 func (e *Engine) check(r *Request) error {
+	if e.headless != nil {
+		return e.headless
+	}
 	if r.MaxTokens == 0 {
 		r.MaxTokens = generate.DefaultMaxTokens
 	}

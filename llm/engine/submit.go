@@ -14,7 +14,8 @@ import (
 // It fails with [ErrBusy] if Queue requests are already waiting beyond those that can run
 // at once, kompute.ErrClosed once the engine is closing, generate.PromptError for a prompt
 // that cannot be fed, the errors of the sampling parameters, kompute.ErrInvalid
-// for other fields, and with the error that has ended the engine.
+// for other fields, with the error that has ended the engine, and with that of [model.Model]'s
+// Head for a model that only computes states.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if !e.made() {
 		return nil, engineError(kompute.ErrClosed)

@@ -12,7 +12,7 @@ import (
 
 func init() {
 	model.Register(model.Architecture[Config]{
-		Type: "llama", Class: "LlamaForCausalLM", ReadConfig: ReadConfig,
+		Type: "llama", Class: "LlamaForCausalLM", Classes: []string{"LlamaModel"}, ReadConfig: ReadConfig,
 		Float32: New[float32], Float16: New[kompute.Float16], BFloat16: New[kompute.BFloat16],
 	})
 }
@@ -20,27 +20,19 @@ func init() {
 // Config is the configuration of a Llama model, from config.json.
 type Config struct {
 	model.Transformer
-	MLPBias bool     // gate, up and down projections have a bias
-	Scaling *Scaling // nil: RoPE is not scaled
+	MLPBias bool // gate, up and down projections have a bias
 }
 
 // ReadConfig reads config.json. It fails with the errors of package checkpoint.
 func ReadConfig(raw *checkpoint.Config) (Config, error) {
 	f := raw.Fields()
 	c := Config{Transformer: model.ReadTransformer(f), MLPBias: f.Flag("mlp_bias")}
-	switch kind, scaling := model.RopeScaling(f); kind {
-	case "default":
-	case "llama3":
-		c.Scaling = readScaling(scaling)
-	default:
-		f.Unsupported("RoPE scaling", kind, "default", "llama3")
-	}
 	return c, f.Err()
 }
 
 // New builds the network from the names that Llama checkpoints use.
 func New[T kompute.Float](l *model.Loader[T], c Config) model.Network[T] {
-	rope := rope(l, c)
+	rope := l.RoPE(c.Transformer)
 	return l.Decoder(c.Transformer, func(path string) nn.Block[T] {
 		return nn.Block[T]{
 			AttentionNorm: l.RMSNorm(path+"input_layernorm", c.HiddenSize, c.RMSNormEps),

@@ -187,7 +187,11 @@ func TestSyntheticCheckpoints(t *testing.T) {
 		"untied":           with(func(s *testmodel.Spec) { s.Tied = false }),
 		"attention biases": with(func(s *testmodel.Spec) { s.AttentionBias = true }),
 		"MLP biases":       with(func(s *testmodel.Spec) { s.MLPBias = true; s.Packing = checkpoint.Packing{} }),
-		"one KV head":      with(func(s *testmodel.Spec) { s.Heads, s.KVHeads, s.HeadDim = 6, 1, 32 }),
+		"neighbours":       with(func(s *testmodel.Spec) { s.Traditional = true }),
+		"linear": with(func(s *testmodel.Spec) {
+			s.Scaling, s.RopeScaling = model.LinearScaling{Factor: 3}, object{"type": "linear", "factor": 3}
+		}),
+		"one KV head": with(func(s *testmodel.Spec) { s.Heads, s.KVHeads, s.HeadDim = 6, 1, 32 }),
 	} {
 		t.Run(name, func(t *testing.T) { spec.RequireReference(t, []uint32{5, 17, 94, 0, 3, 3, 60, 21, 95}) })
 	}
@@ -212,7 +216,7 @@ func parse(t *testing.T, changes object) (llama.Config, error) {
 
 func TestConfig(t *testing.T) {
 	scaling := object{"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 64}
-	want := &llama.Scaling{Factor: 8, LowFactor: 1, HighFactor: 4, OldContext: 64}
+	want := model.Llama3Scaling{Factor: 8, LowFactor: 1, HighFactor: 4, OldContext: 64}
 	c, err := parse(t, nil)
 	require.NoError(t, err)
 	require.Equal(t, want, c.Scaling)
@@ -253,8 +257,9 @@ func TestConfig(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	for want, changes := range map[string]object{
-		`RoPE scaling "yarn" (supported: default, llama3)`: changed("rope_type", "yarn"),
-		`hidden_act "gelu"`: {"hidden_act": "gelu"},
+		`RoPE scaling "dynamic" (supported: default, linear, llama3, yarn)`: changed("rope_type", "dynamic"),
+		`hidden_act "gelu"`:       {"hidden_act": "gelu"},
+		`RoPE scaling "longrope"`: changed("rope_type", "longrope"),
 	} {
 		_, err := parse(t, changes)
 		require.ErrorIs(t, err, checkpoint.ErrUnsupported, want)
@@ -268,7 +273,7 @@ func TestGoldenFrequencies(t *testing.T) {
 	c, err := parse(t, nil)
 	require.NoError(t, err)
 	want := testmodel.Golden(t, tensors, "inverse_frequencies")
-	got := llama.Wavelengths(c)
+	got := c.Scaling.Wavelengths(c.RopeTheta, c.HeadDim)
 	require.Len(t, got, len(want))
 	for i := range want {
 		require.InEpsilon(t, 1/float64(want[i]), float64(got[i]), 1e-5, "pair %d", i)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/kompute-go/kompute-go/kompute"
@@ -43,6 +44,8 @@ type Network[T kompute.Float] interface {
 type Architecture[C Config] struct {
 	Type  string // model_type in config.json, such as "qwen3"
 	Class string // the name in architectures, such as "Qwen3ForCausalLM"
+	// Classes are further names in architectures, such as "Qwen3Model".
+	Classes []string
 	// ReadConfig reads config.json. It fails with the errors of package checkpoint.
 	ReadConfig func(*checkpoint.Config) (C, error)
 	// These build the network, one for each type of activations. They are called
@@ -54,7 +57,7 @@ type Architecture[C Config] struct {
 
 // registered is an architecture of any configuration type.
 type registered interface {
-	names() (typ, class string)
+	names() (typ string, classes []string)
 	config(*checkpoint.Config) (Config, error)
 	builders(Config) builders
 }
@@ -66,7 +69,9 @@ type builders struct {
 	bfloat16 func(*Loader[kompute.BFloat16]) Network[kompute.BFloat16]
 }
 
-func (a Architecture[C]) names() (typ, class string) { return a.Type, a.Class }
+func (a Architecture[C]) names() (typ string, classes []string) {
+	return a.Type, append([]string{a.Class}, a.Classes...)
+}
 
 func (a Architecture[C]) config(c *checkpoint.Config) (Config, error) { return a.ReadConfig(c) }
 
@@ -79,7 +84,7 @@ func (a Architecture[C]) builders(c Config) builders {
 	}
 }
 
-// registry holds the architectures under both of their names.
+// registry holds the architectures under all of their names.
 var registry = struct {
 	sync.RWMutex
 	byType, byClass map[string]registered
@@ -90,10 +95,15 @@ var registry = struct {
 func Register[C Config](a Architecture[C]) {
 	registry.Lock()
 	defer registry.Unlock()
-	if registry.byType[a.Type] != nil || registry.byClass[a.Class] != nil {
-		panic(fmt.Sprintf("model: two architectures are called %s or %s", a.Type, a.Class))
+	_, classes := a.names()
+	taken := func(class string) bool { return registry.byClass[class] != nil }
+	if registry.byType[a.Type] != nil || slices.ContainsFunc(classes, taken) {
+		panic(fmt.Sprintf("model: two architectures are called %s or %s", a.Type, strings.Join(classes, " or ")))
 	}
-	registry.byType[a.Type], registry.byClass[a.Class] = a, a
+	registry.byType[a.Type] = a
+	for _, class := range classes {
+		registry.byClass[class] = a
+	}
 }
 
 // Types returns the model_type of every registered architecture, sorted.
@@ -127,8 +137,8 @@ func find(c *checkpoint.Config) (registered, error) {
 	case byClass == nil:
 		return byType, f.Err()
 	case byType != nil:
-		if typ, class := byClass.names(); typ != c.ModelType {
-			f.Fail("model_type", "%s does not belong to %s", c.ModelType, class)
+		if typ, classes := byClass.names(); typ != c.ModelType {
+			f.Fail("model_type", "%s does not belong to %s", c.ModelType, classes[0])
 		}
 	}
 	return byClass, f.Err()

@@ -24,6 +24,8 @@ func TestInspect(t *testing.T) {
 		{object{}, "qwen3"},
 		{object{"architectures": []string{"Other", qwen}}, "qwen3"},
 		{object{"model_type": nil, "architectures": []string{qwen}}, "qwen3"},
+		{object{"model_type": nil, "architectures": []string{"Qwen3Model"}}, "qwen3"},
+		{object{"model_type": "llama", "architectures": []string{"LlamaModel"}}, "llama"},
 		{object{"model_type": "llama"}, "llama"},
 		{object{"model_type": "llama", "architectures": []string{llama}}, "llama"},
 	} {
@@ -39,7 +41,7 @@ func TestInspect(t *testing.T) {
 	}{
 		"neither":       {object{"model_type": nil}, checkpoint.ErrConfig, []string{"model_type", "missing"}},
 		"unknown type":  {object{"model_type": "mamba"}, checkpoint.ErrUnsupported, []string{"mamba", "llama, qwen3"}},
-		"unknown class": {object{"model_type": nil, "architectures": []string{"MambaForCausalLM"}}, checkpoint.ErrUnsupported, []string{"MambaForCausalLM", llama + ", " + qwen}},
+		"unknown class": {object{"model_type": nil, "architectures": []string{"MambaForCausalLM"}}, checkpoint.ErrUnsupported, []string{"MambaForCausalLM", llama + ", LlamaModel, " + qwen + ", Qwen3Model"}},
 		"type known":    {object{"architectures": []string{"MambaForCausalLM"}}, checkpoint.ErrUnsupported, []string{"MambaForCausalLM"}},
 		"class known":   {object{"model_type": "mamba", "architectures": []string{qwen}}, checkpoint.ErrUnsupported, []string{"mamba"}},
 		"two":           {object{"model_type": "llama", "architectures": []string{qwen}}, checkpoint.ErrConfig, []string{"llama", qwen}},
@@ -73,6 +75,9 @@ func TestInspect(t *testing.T) {
 func TestRegisterTwice(t *testing.T) {
 	require.PanicsWithValue(t, "model: two architectures are called qwen3 or Another", func() {
 		model.Register(model.Architecture[qwen3.Config]{Type: "qwen3", Class: "Another"})
+	})
+	require.PanicsWithValue(t, "model: two architectures are called another or Another or Qwen3Model", func() {
+		model.Register(model.Architecture[qwen3.Config]{Type: "another", Class: "Another", Classes: []string{"Qwen3Model"}})
 	})
 	require.NotContains(t, model.Types(), "")
 }

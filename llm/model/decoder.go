@@ -2,25 +2,39 @@ package model
 
 import (
 	"fmt"
-	"math"
 
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/nn"
 )
 
 // Decoder builds a decoder with the tensor names of Llama's checkpoints, which similar
-// models share. block builds the layer whose names begin with path, such as
-// "model.layers.0.".
+// models share. They begin with "model.", or without it in checkpoints of the decoder
+// alone. block builds the layer whose names begin with path, such as "model.layers.0.".
+// Without a matrix for logits the decoder has no head, and the model computes only states
+// ([Model].Head).
 func (l *Loader[T]) Decoder(c Transformer, block func(path string) nn.Block[T]) *nn.Decoder[T] {
+	prefix, has := "model.", l.weights.Has
+	if !has(prefix+"embed_tokens.weight") && has("embed_tokens.weight") {
+		prefix = ""
+	}
 	d := &nn.Decoder[T]{
-		Embedding: l.Embedding("model.embed_tokens", c.VocabSize, c.HiddenSize),
+		Embedding: l.Embedding(prefix+"embed_tokens", c.VocabSize, c.HiddenSize),
 		Blocks:    make([]nn.Block[T], c.Layers),
 	}
 	for i := range d.Blocks {
-		d.Blocks[i] = block(fmt.Sprintf("model.layers.%d.", i))
+		d.Blocks[i] = block(fmt.Sprintf("%slayers.%d.", prefix, i))
 	}
-	d.Norm = l.RMSNorm("model.norm", c.HiddenSize, c.RMSNormEps)
-	if d.Head = d.Embedding.Tied(); !c.TieWordEmbeddings {
+	d.Norm = l.RMSNorm(prefix+"norm", c.HiddenSize, c.RMSNormEps)
+	const head = "lm_head.weight"
+	switch {
+	case c.TieWordEmbeddings || c.TieWithoutHead && !has(head):
+		d.Head = d.Embedding.Tied()
+	case has(head):
 		d.Head = l.Linear("lm_head", c.VocabSize, c.HiddenSize)
+	default:
+		l.headless = &checkpoint.MissingError{
+			File: l.weights.Name(), Tensor: head, Reason: "without it the model computes states, but no logits, and tie_word_embeddings is false",
+		}
 	}
 	return d
 }
@@ -37,7 +51,7 @@ func (l *Loader[T]) Attention(path string, c Transformer, rope nn.RoPE[T]) nn.At
 		Heads:   c.Heads,
 		KVHeads: c.KVHeads,
 		RoPE:    rope,
-		Scale:   float32(1 / math.Sqrt(float64(c.HeadDim))),
+		Scale:   c.attentionScale(),
 	}
 	a.QKV = l.Joint(a.Q, a.K, a.V)
 	return a

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +33,8 @@ type Loader[T kompute.Float] struct {
 	room  int64 // of the device's memory, beside weights and cache
 	owned []io.Closer
 	err   error
+
+	headless error // why the network has no head; nil: it has one
 }
 
 func (l *Loader[T]) fail(err error) {
@@ -229,9 +232,9 @@ func (l *Loader[T]) matrix(t checkpoint.Tensor) nn.Dense[T] {
 
 func quantizedTable[S ops.Scale, T kompute.Float](l *Loader[T], m checkpoint.Module) nn.Embedding[T] {
 	q := nn.Quantized[T, S]{
-		Weight:  wrap[uint32](l, m.Weight),
+		Weight:  l.codes(m),
 		Scales:  wrap[S](l, m.Scales),
-		Packing: ops.Quantization{GroupSize: m.Packing.GroupSize, Bits: m.Packing.Bits},
+		Packing: ops.Quantization{GroupSize: m.Packing.GroupSize, Bits: max(m.Packing.Bits, 2)},
 	}
 	for _, mode := range []ops.Mode{ops.ModeMXFP4, ops.ModeNVFP4, ops.ModeMXFP8} {
 		if m.Packing.Mode == mode.String() {
@@ -242,6 +245,35 @@ func quantizedTable[S ops.Scale, T kompute.Float](l *Loader[T], m checkpoint.Mod
 		q.Biases = wrap[S](l, m.Biases)
 	}
 	return &nn.QuantizedEmbedding[T, S]{Quantized: q}
+}
+
+// codes loads those of a quantized module. Ops have no codes of one bit: they become codes
+// of two bits with the same values.
+func (l *Loader[T]) codes(m checkpoint.Module) *kompute.Tensor[uint32] {
+	t := m.Weight
+	if m.Packing.Bits != 1 || l.err != nil {
+		return wrap[uint32](l, t)
+	}
+	t.Shape = []int{t.Shape[0], 2 * t.Shape[1]}
+	if l.stream == nil {
+		l.grow(t, int64(2*len(t.Data)))
+		return nil
+	}
+	t.Data = twoBits(t.Data)
+	return wrap[uint32](l, t)
+}
+
+// twoBits puts a zero above each bit of a little-endian stream.
+func twoBits(stream []byte) []byte {
+	out := make([]byte, 0, 2*len(stream))
+	for _, b := range stream {
+		wide := uint16(0)
+		for i := range 8 {
+			wide |= uint16(b>>i&1) << (2 * i)
+		}
+		out = binary.LittleEndian.AppendUint16(out, wide)
+	}
+	return out
 }
 
 // finish waits until the device has the weights, which the host then needs no more.

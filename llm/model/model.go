@@ -43,12 +43,17 @@ type Model interface {
 	DType() kompute.DType
 	// Bytes returns the device memory of the weights.
 	Bytes() int64
+	// Head returns nil if the model computes logits. Otherwise it returns a
+	// checkpoint.MissingError that names the missing tensor: such a model computes only
+	// states, for embeddings.
+	Head() error
 	// NewState returns the state of an empty sequence, with room for at least
 	// capacity tokens. It fails with an error that wraps nn.ErrCache or the device's
 	// reason.
 	NewState(capacity int) (DecodeState, error)
 	// Forward enqueues a pass on s and returns its logits, which belong to the
-	// innermost open scope of s. A pass that cannot be made poisons s.
+	// innermost open scope of s. A pass that cannot be made poisons s; so does one for
+	// logits that the model does not compute (Head).
 	Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32]
 	// NewPool returns a pool of pages, each of that many tokens, for many sequences, with
 	// elements of a floating-point type or, for 8 bits, uint8 ([Options].CacheType);
@@ -61,7 +66,8 @@ type Model interface {
 	// ForwardRows enqueues a pass over tokens of many sequences on s and returns
 	// logits [K, V], which belong to the innermost open scope of s. The result of a
 	// row does not depend on what the other rows are. A pass that cannot be made
-	// poisons s.
+	// poisons s. Logits that the model does not compute (Head) are NaN, from which no
+	// token can be chosen: other sequences may need the states of the same pass.
 	ForwardRows(s *kompute.Stream, p RowsPass) *kompute.Tensor[float32]
 	// Close frees the weights once the device is done with them; later calls do
 	// nothing. The checkpoint may be closed after that.
@@ -206,7 +212,7 @@ func load[T kompute.Float](ctx context.Context, d *kompute.Device, c *checkpoint
 		l.progress = func(bytes int64) { o.Progress(bytes, plan.bytes) }
 	}
 	network := build(l) // before the loader's fields are read
-	m := &loaded[T]{network: network, config: spec.Config, device: d, cache: cache, bytes: l.bytes, owned: l.owned}
+	m := &loaded[T]{network: network, config: spec.Config, device: d, cache: cache, bytes: l.bytes, headless: l.headless, owned: l.owned}
 	if err := errors.Join(l.err, l.finish()); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -220,7 +226,9 @@ type loaded[T kompute.Float] struct {
 	device  *kompute.Device
 	cache   kompute.DType // of keys and values
 	bytes   int64
-	owned   []io.Closer
+	// headless says why there is no head; nil: there is one.
+	headless error
+	owned    []io.Closer
 }
 
 // NetworkOf returns the network of a model, to inspect states between its parts; nil
@@ -236,6 +244,7 @@ func (m *loaded[T]) Limits() Limits          { return m.config.Limits() }
 func (m *loaded[T]) Device() *kompute.Device { return m.device }
 func (m *loaded[T]) DType() kompute.DType    { return array.DTypeOf[T]() }
 func (m *loaded[T]) Bytes() int64            { return m.bytes }
+func (m *loaded[T]) Head() error             { return m.headless }
 
 func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] {
 	if err := m.check(p); err != nil {
@@ -279,6 +288,8 @@ func (m *loaded[T]) check(p Pass) error {
 		return fmt.Errorf("%w: a pass over a piece of %d rows takes as many tokens, not %d", kompute.ErrShape, p.Piece.Rows(), p.Tokens.Dim(1))
 	case !ok || cache.Device() != m.device || cache.Shape() != m.config.Cache():
 		return fmt.Errorf("%w: made by another model", nn.ErrCache)
+	case p.Rows != NoRows && m.headless != nil:
+		return m.headless
 	case p.At != nil || p.Piece != nil:
 		return cache.Room(0)
 	}

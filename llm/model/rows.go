@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/nn"
@@ -45,6 +46,13 @@ func (m *loaded[T]) ForwardRows(s *kompute.Stream, p RowsPass) *kompute.Tensor[f
 	x := m.network.Hidden(s, p.Tokens, placed[T](p.Pool, p.At))
 	if p.States != nil {
 		ops.SliceUpdate(s, p.States, toFloat32(s, m.network.States(s, x)).Reshape(p.States.Shape()...))
+	}
+	if m.headless != nil {
+		n := p.Tokens.Dim(1)
+		if p.Logits != nil {
+			n = p.Logits.Dim(0)
+		}
+		return kompute.Keep(sc, ops.Fill(s, float32(math.NaN()), n, m.config.Limits().Vocabulary))
 	}
 	if p.Logits != nil {
 		x = ops.Gather(s, x, p.Logits, 1)

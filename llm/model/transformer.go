@@ -16,17 +16,21 @@ type Transformer struct {
 	KVHeads           int // num_key_value_heads (default: Heads)
 	HeadDim           int // head_dim, even (default: HiddenSize/Heads)
 	VocabSize         int
-	MaxPositions      int     // max_position_embeddings: the longest context, in tokens
+	MaxPositions      int     // the longest context, in tokens: max_position_embeddings, or more with a YarnScaling
 	RMSNormEps        float64 // rms_norm_eps
 	RopeTheta         float64 // rope_theta: base of the rotary frequencies
+	RopeTraditional   bool    // rope_traditional: RoPE rotates neighbours, elements 2i and 2i+1
+	Scaling           Scaling // of RoPE; nil: none
 	TieWordEmbeddings bool    // the logits use embed_tokens; there is no lm_head
+	TieWithoutHead    bool    // the same holds if there is no lm_head: tie_word_embeddings is not given
 	AttentionBias     bool    // q, k, v and o projections have a bias
 }
 
 const maxLayers = 1 << 14
 
 // ReadTransformer reads those fields. Wrong values, and settings that would change
-// the formula (an activation other than SiLU, an attention window), become f's error.
+// the formula (an activation other than SiLU, an attention window, a form of RoPE
+// scaling that is not known), become f's error.
 func ReadTransformer(f *checkpoint.Fields) Transformer {
 	t := Transformer{
 		HiddenSize:        f.Size("hidden_size"),
@@ -36,12 +40,15 @@ func ReadTransformer(f *checkpoint.Fields) Transformer {
 		VocabSize:         f.Size("vocab_size"),
 		MaxPositions:      f.Size("max_position_embeddings"),
 		RMSNormEps:        f.Number("rms_norm_eps", 1e-6, 0, 1),
+		RopeTraditional:   f.Flag("rope_traditional"),
 		TieWordEmbeddings: f.Flag("tie_word_embeddings"),
+		TieWithoutHead:    !f.Has("tie_word_embeddings"),
 		AttentionBias:     f.Flag("attention_bias"),
 	}
 	t.KVHeads = f.SizeOr("num_key_value_heads", t.Heads)
 	t.readHeadDim(f)
 	t.RopeTheta = readTheta(f)
+	t.readScaling(f)
 	checkVariants(f)
 	return t
 }
@@ -62,40 +69,6 @@ func (t *Transformer) readHeadDim(f *checkpoint.Fields) {
 	case t.Layers > maxLayers:
 		f.Fail("num_hidden_layers", "%d exceeds %d", t.Layers, maxLayers)
 	}
-}
-
-// readTheta reads the base of RoPE, which newer files keep in rope_parameters.
-func readTheta(f *checkpoint.Fields) float64 {
-	const low, high = 1, 1e15
-	theta := f.Number("rope_theta", 10_000, low, high)
-	for _, name := range []string{"rope_scaling", "rope_parameters"} {
-		if inner := f.Object(name); inner != nil {
-			theta = inner.Number("rope_theta", theta, low, high)
-		}
-	}
-	return theta
-}
-
-// RopeScaling returns the object that describes how RoPE is scaled, and the name of
-// its form, such as "llama3"; nil and "default" if it is not scaled. The caller reads
-// the form's own fields, or rejects it.
-func RopeScaling(f *checkpoint.Fields) (kind string, scaling *checkpoint.Fields) {
-	for _, name := range []string{"rope_scaling", "rope_parameters"} {
-		inner := f.Object(name)
-		if inner == nil {
-			continue
-		}
-		if kind = inner.Text("rope_type"); kind == "" {
-			kind = inner.Text("type")
-		}
-		if kind == "" && !inner.Has("factor") {
-			continue // it holds other things
-		}
-		if kind != "default" {
-			return kind, inner
-		}
-	}
-	return "default", nil
 }
 
 // checkVariants rejects options that change the formula.

@@ -1,6 +1,8 @@
 package nn
 
 import (
+	"fmt"
+
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/ops"
 )
@@ -10,7 +12,7 @@ type Decoder[T kompute.Float] struct {
 	Embedding Embedding[T]
 	Blocks    []Block[T]
 	Norm      *RMSNorm[T]
-	Head      Linear[T] // the embedding, where they are tied
+	Head      Linear[T] // the embedding, where they are tied; nil: there are only states
 }
 
 // Block is one layer of a [Decoder].
@@ -39,8 +41,11 @@ func (d *Decoder[T]) States(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompu
 }
 
 // Logits returns a score for each token of the vocabulary, from states before the final
-// norm: [1, T, H] to [1, T, V].
+// norm: [1, T, H] to [1, T, V]. Without a head it poisons s with kompute.ErrInvalid.
 func (d *Decoder[T]) Logits(s *kompute.Stream, hidden *kompute.Tensor[T]) *kompute.Tensor[T] {
+	if d.Head == nil {
+		return kompute.Failed[T](s, fmt.Errorf("%w: logits of a decoder without a head", kompute.ErrInvalid))
+	}
 	return d.Head.Forward(s, d.States(s, hidden))
 }
 

@@ -12,7 +12,7 @@ import (
 
 func init() {
 	model.Register(model.Architecture[Config]{
-		Type: "qwen3", Class: "Qwen3ForCausalLM", ReadConfig: ReadConfig,
+		Type: "qwen3", Class: "Qwen3ForCausalLM", Classes: []string{"Qwen3Model"}, ReadConfig: ReadConfig,
 		Float32: New[float32], Float16: New[kompute.Float16], BFloat16: New[kompute.BFloat16],
 	})
 }
@@ -20,20 +20,19 @@ func init() {
 // Config is the configuration of a Qwen3 model, from config.json.
 type Config struct{ model.Transformer }
 
-// ReadConfig reads config.json. It fails with the errors of package checkpoint,
-// also where RoPE is scaled.
+// ReadConfig reads config.json. It fails with the errors of package checkpoint.
 func ReadConfig(raw *checkpoint.Config) (Config, error) {
 	f := raw.Fields()
 	c := Config{model.ReadTransformer(f)}
-	if kind, _ := model.RopeScaling(f); kind != "default" {
-		f.Unsupported("RoPE scaling", kind, "default")
+	if c.RopeTraditional { // mlx_lm and transformers would ignore it
+		f.Unsupported("rope_traditional", "true", "false")
 	}
 	return c, f.Err()
 }
 
 // New builds the network from the names that Qwen3 checkpoints use.
 func New[T kompute.Float](l *model.Loader[T], c Config) model.Network[T] {
-	rope := nn.RoPE[T]{Dims: c.HeadDim, Base: float32(c.RopeTheta)}
+	rope := l.RoPE(c.Transformer)
 	return l.Decoder(c.Transformer, func(path string) nn.Block[T] {
 		b := nn.Block[T]{
 			AttentionNorm: l.RMSNorm(path+"input_layernorm", c.HiddenSize, c.RMSNormEps),

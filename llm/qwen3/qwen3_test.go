@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"testing"
 
@@ -122,6 +123,7 @@ func TestSyntheticCheckpoints(t *testing.T) {
 		"dense untied":       with(func(s *testmodel.Spec) { s.Packing = affine(0, 0); s.Tied = false; s.DType = array.Float16 }),
 		"float16 scales":     with(func(s *testmodel.Spec) { s.DType = array.Float16; s.Packing = affine(32, 5) }),
 		"float32 scales":     with(func(s *testmodel.Spec) { s.DType = array.Float32; s.Packing = affine(64, 2) }),
+		"one bit":            with(func(s *testmodel.Spec) { s.Tied = false; s.Packing = affine(64, 1) }),
 		"one group of heads": with(func(s *testmodel.Spec) { s.Heads, s.KVHeads, s.HeadDim = 6, 1, 32 }),
 		"no groups":          with(func(s *testmodel.Spec) { s.Heads, s.KVHeads, s.HeadDim = 4, 4, 16 }),
 		"three per group":    with(func(s *testmodel.Spec) { s.Heads, s.KVHeads, s.HeadDim = 6, 2, 80; s.Packing = affine(32, 8) }),
@@ -136,6 +138,14 @@ func TestSyntheticCheckpoints(t *testing.T) {
 				"model.layers.0.self_attn.q_proj": nil,
 				"model.layers.0.self_attn.v_proj": {GroupSize: 32, Bits: 8, Mode: "mxfp8"},
 			}
+		}),
+		"yarn": with(func(s *testmodel.Spec) {
+			s.Scaling = model.YarnScaling{Factor: 4, BetaFast: 32, BetaSlow: 1, AttentionFactor: 0.1*math.Log(4) + 1, OldContext: 256}
+			s.RopeScaling = object{"rope_type": "yarn", "factor": 4, "original_max_position_embeddings": 256}
+		}),
+		"bare names": with(func(s *testmodel.Spec) {
+			s.Bare, s.Tied = true, false
+			s.Overrides = map[string]*testmodel.Module{"model.layers.1.mlp.down_proj": {GroupSize: 32, Bits: 6}, "model.embed_tokens": nil}
 		}),
 		"biases": with(func(s *testmodel.Spec) { s.AttentionBias = true }),
 	}
@@ -194,6 +204,8 @@ func TestConfigAccepts(t *testing.T) {
 	require.Equal(t, 5e5, accept(object{"rope_theta": nil, "rope_parameters": object{"rope_type": "default", "rope_theta": 5e5}}).RopeTheta)
 	require.Equal(t, 5e5, accept(object{"rope_theta": nil, "rope_scaling": object{}, "rope_parameters": object{"rope_theta": 5e5}}).RopeTheta)
 	require.False(t, accept(object{"tie_word_embeddings": nil}).TieWordEmbeddings)
+	require.True(t, accept(object{"tie_word_embeddings": nil}).TieWithoutHead)
+	require.False(t, accept(object{"tie_word_embeddings": false}).TieWithoutHead)
 	require.True(t, accept(object{"attention_bias": true}).AttentionBias)
 	require.NotZero(t, accept(object{"layer_types": []string{"full_attention"}}))
 }
@@ -221,9 +233,10 @@ func TestConfigRejects(t *testing.T) {
 		"theta infinite": {object{"rope_theta": json.RawMessage("1e999")}, checkpoint.ErrConfig, []string{"rope_theta"}},
 		"eps negative":   {object{"rms_norm_eps": -1}, checkpoint.ErrConfig, []string{"rms_norm_eps"}},
 		"tie text":       {object{"tie_word_embeddings": "yes"}, checkpoint.ErrConfig, []string{"tie_word_embeddings"}},
-		"yarn":           {object{"rope_scaling": object{"rope_type": "yarn", "factor": 4}}, checkpoint.ErrUnsupported, []string{"RoPE scaling", "yarn"}},
+		"dynamic":        {object{"rope_scaling": object{"rope_type": "dynamic", "factor": 4}}, checkpoint.ErrUnsupported, []string{"RoPE scaling", "dynamic"}},
+		"neighbours":     {object{"rope_traditional": true}, checkpoint.ErrUnsupported, []string{"rope_traditional"}},
 		"no name":        {object{"rope_scaling": object{"factor": 4}}, checkpoint.ErrUnsupported, []string{"RoPE scaling"}},
-		"old yarn":       {object{"rope_scaling": object{"type": "yarn"}}, checkpoint.ErrUnsupported, []string{"yarn"}},
+		"old dynamic":    {object{"rope_scaling": object{"type": "dynamic"}}, checkpoint.ErrUnsupported, []string{"dynamic"}},
 		"scaling number": {object{"rope_scaling": 4}, checkpoint.ErrConfig, []string{"rope_scaling"}},
 		"inner theta":    {object{"rope_parameters": object{"rope_type": "default", "rope_theta": -1}}, checkpoint.ErrConfig, []string{"rope_parameters.rope_theta"}},
 		"activation":     {object{"hidden_act": "gelu"}, checkpoint.ErrUnsupported, []string{"hidden_act", "gelu"}},
