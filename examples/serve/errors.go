@@ -13,6 +13,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/grammar"
@@ -66,6 +67,8 @@ func asAPIError(ctx context.Context, err error) *apiError {
 		return errBusy
 	case errors.Is(err, kompute.ErrClosed):
 		return errShutdown
+	case errors.Is(err, checkpoint.ErrMissing): // model.Model's Head
+		return &apiError{status: http.StatusBadRequest, code: "unsupported", message: "this model has no head: it makes embeddings, but no text"}
 	case errors.Is(err, chat.ErrTemplate):
 		return bad("messages", "%v", err)
 	case errors.Is(err, generate.ErrPrompt), errors.Is(err, tokenizer.ErrEncoding), errors.Is(err, sample.ErrParams), errors.Is(err, grammar.ErrWork):

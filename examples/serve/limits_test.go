@@ -15,8 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 )
 
 // scripted is an answer written by the test: the texts to yield until the
@@ -322,5 +324,12 @@ func TestNotReady(t *testing.T) {
 			}
 		}
 		s.draining.Store(false)
+	}
+}
+
+// Errors of requests that only other models or grammars can serve are the client's.
+func TestErrorsOfTheRequest(t *testing.T) {
+	for _, err := range []error{&checkpoint.MissingError{Tensor: "lm_head.weight"}, grammar.ErrWork} {
+		require.Equal(t, http.StatusBadRequest, asAPIError(t.Context(), fmt.Errorf("choice 1: %w", err)).status)
 	}
 }
