@@ -27,6 +27,11 @@ func (a *Algorithm) create(b *vulkanBackend, spirv []uint32) error {
 	d.users++
 	d.mu.Unlock()
 	handle, err := b.native.createAlgorithm(spirv, len(a.args), a.spec, 4*len(a.push), a.subgroup)
+	if err == nil {
+		if err = a.check(b, handle); err != nil {
+			b.native.destroyAlgorithm(handle)
+		}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.leave()
@@ -37,6 +42,55 @@ func (a *Algorithm) create(b *vulkanBackend, spirv []uint32) error {
 	a.res = &algorithmResource{d: d, native: b.native, handle: handle}
 	d.algorithms[a.res] = struct{}{}
 	runtime.AddCleanup(a, func(r *algorithmResource) { r.close() }, a.res)
+	return nil
+}
+
+// check sets the accesses of the tensors, and returns why they and the workgroups cannot be
+// dispatched.
+func (a *Algorithm) check(b *vulkanBackend, handle unsafe.Pointer) error {
+	writes := b.native.algorithmWrites(handle)
+	for i := range a.args {
+		if writes&(1<<i) == 0 {
+			continue
+		}
+		if a.args[i].View.st.readOnly {
+			return fmt.Errorf("wrapped memory is read-only, and the shader may write binding %d, which it does not call readonly: %w", i, ErrInvalid)
+		}
+		a.args[i].Access = AccessReadWrite
+	}
+	if err := a.pin(); err != nil {
+		return err
+	}
+	d, op := a.device, Op{Args: a.args}
+	arrays := make([]nativeArray, len(a.args))
+	defer func() {
+		d.mu.Lock()
+		op.unpin()
+		d.mu.Unlock()
+	}()
+	for i := range a.args {
+		if _, err := b.handle(a.args[i].View.st); err != nil {
+			return err
+		}
+		d.mu.Lock()
+		arrays[i].set(&a.args[i])
+		d.mu.Unlock()
+	}
+	return b.native.checkAlgorithm(handle, arrays, a.groups)
+}
+
+// pin keeps the tensors from being freed.
+func (a *Algorithm) pin() error {
+	a.device.mu.Lock()
+	defer a.device.mu.Unlock()
+	for i := range a.args {
+		v := a.args[i].View
+		if err := v.usable(); err != nil {
+			Op{Args: a.args[:i]}.unpin()
+			return fmt.Errorf("tensor %d: %w", i, err)
+		}
+		v.st.pins++
+	}
 	return nil
 }
 
@@ -98,5 +152,5 @@ func (a *Algorithm) op(push []uint32) (Op, error) {
 	if len(push) != len(a.push) {
 		return Op{}, fmt.Errorf("%d push constants for an algorithm made with %d: %w", len(push), len(a.push), ErrInvalid)
 	}
-	return Op{Name: "algorithm", Args: a.args, algorithm: a, groups: a.groups, push: push}, nil
+	return Op{Name: "custom", Args: a.args, algorithm: a, groups: a.groups, push: push}, nil
 }

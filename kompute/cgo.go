@@ -180,6 +180,20 @@ func (d *cgoDevice) createAlgorithm(spirv []uint32, bindings int, spec []uint32,
 	return unsafe.Pointer(p), nil
 }
 
+func (d *cgoDevice) algorithmWrites(algorithm unsafe.Pointer) uint64 {
+	return uint64(C.kpx_algorithm_writes((*C.kpx_algorithm)(algorithm)))
+}
+
+func (d *cgoDevice) checkAlgorithm(algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32) error {
+	var e C.kpx_error
+	g := [3]C.uint32_t{C.uint32_t(groups[0]), C.uint32_t(groups[1]), C.uint32_t(groups[2])}
+	code := C.kpx_algorithm_check((*C.kpx_algorithm)(algorithm), (*C.kpx_array)(unsafe.Pointer(unsafe.SliceData(arrays))), C.uint32_t(len(arrays)), &g[0], &e)
+	if code != C.KPX_OK {
+		return goError(code, &e)
+	}
+	return nil
+}
+
 func (d *cgoDevice) destroyAlgorithm(algorithm unsafe.Pointer) {
 	C.kpx_algorithm_destroy((*C.kpx_algorithm)(algorithm))
 }

@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"unsafe"
 )
@@ -53,6 +54,7 @@ type Algorithm struct {
 	handle   unsafe.Pointer
 	args     []Arg
 	groups   [3]uint32
+	grouped  bool // groups are given
 	spec     []uint32
 	push     []uint32
 	subgroup uint32
@@ -65,16 +67,18 @@ type AlgorithmOption func(*Algorithm)
 // WithWorkgroups sets how many workgroups a dispatch has along x, y and z. The
 // default is one workgroup for each element of the first tensor, along x.
 func WithWorkgroups(x, y, z uint32) AlgorithmOption {
-	return func(a *Algorithm) { a.groups = [3]uint32{x, y, z} }
+	return func(a *Algorithm) { a.groups, a.grouped = [3]uint32{x, y, z}, true }
 }
 
-// WithSpecializationConstants sets the constants 0, 1, …; [AsUint32] converts them.
+// WithSpecializationConstants sets the constants 0, 1, …; [AsUint32] converts them. Those that
+// the shader has must be booleans or have 32 bits, and none may come after its last. A value for
+// a number that the shader leaves out before that has no effect.
 func WithSpecializationConstants(values ...uint32) AlgorithmOption {
 	return func(a *Algorithm) { a.spec = slices.Clone(values) }
 }
 
 // WithPushConstants sets the push constants, which a dispatch may replace with the
-// same number of others; [AsUint32] converts them.
+// same number of others; [AsUint32] converts them. They must fill the shader's push constants.
 func WithPushConstants(values ...uint32) AlgorithmOption {
 	return func(a *Algorithm) { a.push = slices.Clone(values) }
 }
@@ -87,12 +91,17 @@ func WithSubgroupSize(size uint32) AlgorithmOption {
 }
 
 // Algorithm makes a kernel from SPIR-V with the entry point "main". Tensor i is
-// bound to binding i of descriptor set 0; each must be contiguous and start at
-// an offset that the device allows for bindings, as whole tensors do.
+// bound to binding i of descriptor set 0, which must be a storage buffer in the shader; each
+// tensor must be contiguous and start at an offset that the device allows for bindings, as
+// whole tensors do.
+//
+// A binding that the shader declares as readonly (in SPIR-V: NonWritable) only reads its
+// tensor; any other counts as read and written. Wrapped memory, which is read-only, can only be
+// bound where the shader says readonly.
 //
 // Errors are ErrUnsupported on the CPU backend and for what the device does not support
-// or was not opened with (WithFeatures), ErrInvalid for unusable SPIR-V
-// or tensors, ErrDevice for tensors of another device, or the driver's.
+// or was not opened with (WithFeatures), ErrInvalid for unusable SPIR-V, tensors or numbers
+// of workgroups, ErrDevice for tensors of another device, or the driver's.
 func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, options ...AlgorithmOption) (*Algorithm, error) {
 	if m.Device().made() == noDevice {
 		return nil, fmt.Errorf("an algorithm: %w", errNilDevice)
@@ -112,8 +121,8 @@ func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, options ...Algo
 			return nil, fmt.Errorf("tensor %d of an algorithm: %w", i, err)
 		}
 	}
-	if a.groups == [3]uint32{} && len(tensors) > 0 {
-		a.groups = [3]uint32{uint32(a.args[0].View.layout.Size()), 1, 1}
+	if err := a.setGroups(); err != nil {
+		return nil, err
 	}
 	if len(spirv) == 0 {
 		return nil, fmt.Errorf("an algorithm without SPIR-V: %w", ErrInvalid)
@@ -124,8 +133,7 @@ func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, options ...Algo
 	return a, nil
 }
 
-// bind adds a tensor. It counts as read and written, since the kernel's
-// accesses are not known; wrapped memory, which is read-only, counts as read.
+// bind adds a tensor, with its access still to be set.
 func (a *Algorithm) bind(t AnyTensor) error {
 	if t == nil {
 		return fmt.Errorf("nil: %w", ErrInvalid)
@@ -137,11 +145,20 @@ func (a *Algorithm) bind(t AnyTensor) error {
 	if v.st.dev != a.device {
 		return fmt.Errorf("a tensor on %s: %w", v.st.dev.info.Name, ErrDevice)
 	}
-	arg := InOut(v)
-	if v.st.readOnly {
-		arg = In(v)
+	a.args = append(a.args, In(v))
+	return nil
+}
+
+// setGroups sets the default number of workgroups.
+func (a *Algorithm) setGroups() error {
+	if a.grouped || len(a.args) == 0 {
+		return nil
 	}
-	a.args = append(a.args, arg)
+	n := a.args[0].View.size
+	if uint64(n) > math.MaxUint32 {
+		return fmt.Errorf("an algorithm with a workgroup for each of %d elements; WithWorkgroups sets fewer: %w", n, ErrInvalid)
+	}
+	a.groups = [3]uint32{uint32(n), 1, 1}
 	return nil
 }
 

@@ -40,7 +40,7 @@ const scaleGLSL = `#version 450
 layout(local_size_x = 1) in;
 layout(constant_id = 0) const float factor = 1.0;
 layout(push_constant) uniform Push { float add; } push;
-layout(binding = 0) buffer A { float a[]; };
+layout(binding = 0) readonly buffer A { float a[]; };
 layout(binding = 1) buffer B { float b[]; };
 void main() {
     uint i = gl_GlobalInvocationID.x;
@@ -150,11 +150,10 @@ func TestAlgorithmRefusesBadInput(t *testing.T) {
 		require.ErrorIs(t, err, c.want, name)
 	}
 
-	alg, err := mgr.Algorithm([]AnyTensor{closing(t, a.Transpose()), b}, spirv, WithWorkgroups(1, 1, 1), WithPushConstants(0))
+	alg, err := mgr.Algorithm([]AnyTensor{a, b}, spirv, WithWorkgroups(1, 1, 1), WithPushConstants(0))
 	require.NoError(t, err)
 	defer alg.Close()
 	require.ErrorIs(t, mgr.Sequence().Record(Dispatch(alg, 1, 2)).Eval(bg), ErrInvalid)
-	require.ErrorIs(t, mgr.Sequence().Record(Dispatch(alg)).Eval(bg), ErrInvalid, "a transposed view")
 }
 
 // Closing a device frees its algorithms: one that stayed open would keep the device open.

@@ -50,6 +50,10 @@ type native interface {
 	wait(stream unsafe.Pointer, value, timeoutNanoseconds uint64) (bool, error)
 
 	createAlgorithm(spirv []uint32, bindings int, spec []uint32, pushBytes int, subgroupSize uint32) (unsafe.Pointer, error)
+	// algorithmWrites returns the bindings that the shader may write, as bits.
+	algorithmWrites(algorithm unsafe.Pointer) uint64
+	// checkAlgorithm returns the error that dispatch would return for these arrays and groups.
+	checkAlgorithm(algorithm unsafe.Pointer, arrays []nativeArray, groups [3]uint32) error
 	destroyAlgorithm(algorithm unsafe.Pointer)
 
 	beginCapture(stream unsafe.Pointer) error

@@ -21,7 +21,9 @@ func Devices() ([]DeviceInfo, error) {
 // Open opens a device:
 //
 //	"auto"         the best usable GPU, else the CPU backend (see Device.NoGPUReason);
-//	               never a CPU driver of Vulkan such as lavapipe, which is slower
+//	               never a CPU driver of Vulkan such as lavapipe, which is slower. If a
+//	               GPU refuses the options (ErrInvalid), or lacks a feature of
+//	               WithFeatures (ErrUnsupported), Open fails instead
 //	"cpu"          the CPU backend
 //	"vulkan"       the best usable Vulkan device, which may be a CPU driver
 //	"vulkan:1"     the Vulkan device with this index in Devices
@@ -96,12 +98,21 @@ func openAuto(o options) (*Device, error) {
 			return d, nil
 		}
 	}
-	if !errors.Is(err, ErrNoVulkan) && !errors.Is(err, ErrNoDevice) {
+	if !o.allowCPU(err) {
 		return nil, err
 	}
 	d := openCPU(o)
 	d.noGPUReason = err.Error()
 	return d, nil
+}
+
+// allowCPU reports whether the CPU backend may take the place of a GPU that failed to open with
+// err: not if the options are wrong, or ask for a feature that the GPU lacks.
+func (o *options) allowCPU(err error) bool {
+	if errors.Is(err, ErrInvalid) || errors.Is(err, ErrLibrary) || len(o.features) > 0 && errors.Is(err, ErrUnsupported) {
+		return false
+	}
+	return errors.Is(err, ErrNoVulkan) || errors.Is(err, ErrNoDevice)
 }
 
 // gpus returns list with CPU drivers marked as not usable.

@@ -152,7 +152,8 @@ func (s *Stream) state() error {
 	return nil
 }
 
-// refuse poisons the stream and op's results, or fails the current capture.
+// refuse poisons the stream and op's results, or fails the current capture. The tensors of an
+// algorithm that was not dispatched stay as they are: some of them may be the caller's input.
 func (s *Stream) refuse(op Op, err error) {
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
@@ -161,6 +162,9 @@ func (s *Stream) refuse(op Op, err error) {
 		return
 	}
 	s.fail(err)
+	if op.algorithm != nil {
+		return
+	}
 	for _, a := range op.Args {
 		if a.View != nil && a.View.st != nil && a.View.st.dev == s.dev && a.Access&AccessWrite != 0 && !a.View.st.readOnly {
 			a.View.st.fail(err)

@@ -89,6 +89,17 @@ kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint6
     });
 }
 
+uint64_t kpx_algorithm_writes(const kpx_algorithm *algorithm) {
+    return algorithm == nullptr ? 0 : algorithm->object->writes();
+}
+
+kpx_result kpx_algorithm_check(const kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
+                               const uint32_t groups[3], kpx_error *err) {
+    return guarded(err, [&] {
+        check_dispatch(*algorithm_of(algorithm), arrays, n, {groups[0], groups[1], groups[2]});
+    });
+}
+
 void kpx_algorithm_destroy(kpx_algorithm *algorithm) {
     delete algorithm;
 }

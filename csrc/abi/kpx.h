@@ -319,11 +319,17 @@ void kpx_region_destroy(kpx_region *region); /* at once, or after the last repla
 
 /* ---- Algorithms: the caller's own SPIR-V (set 0, binding i = tensor i, entry point "main") ---- */
 /* subgroup_size is what its subgroups must have, 0: the device's own choice. KPX_UNSUPPORTED if the device does not
- * take it, or needs something else that the shader asks for. */
+ * take it, or lacks something else that the shader asks for; KPX_INVALID for what check_spirv of runtime/spirv.hpp
+ * refuses. */
 kpx_result kpx_algorithm_create(kpx_device *device, const uint32_t *spirv, uint64_t words, uint32_t bindings,
                                 const uint32_t *spec, uint32_t n_spec, uint32_t push_bytes, uint32_t subgroup_size,
                                 kpx_algorithm **out, kpx_error *err);
 void kpx_algorithm_destroy(kpx_algorithm *algorithm); /* at once, or after the last use on the device */
+/* Bit i: the shader may write binding i, since it does not declare everything there as NonWritable. */
+uint64_t kpx_algorithm_writes(const kpx_algorithm *algorithm);
+/* Returns the error that kpx_dispatch would return for these arrays and groups, and appends nothing. */
+kpx_result kpx_algorithm_check(const kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
+                               const uint32_t groups[3], kpx_error *err);
 /* Appends one dispatch of groups workgroups. Every array must be contiguous and start at an offset that the device
  * allows for bindings. */
 kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,

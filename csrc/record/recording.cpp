@@ -135,27 +135,28 @@ void Recording::record_node(vk::CommandBuffer commands, const Program &program, 
 }
 
 void Recording::count_node(const Node &node) {
-    const auto same = [&](const auto &entry) { return entry.first == node.variant; };
+    const auto same = [&](const Calls &calls) { return calls.variant == node.variant; };
     const auto found = std::find_if(calls_.begin(), calls_.end(), same);
     if (found != calls_.end()) {
-        found->second++;
-    } else if (node.variant != nullptr) {
-        calls_.emplace_back(node.variant, 1);
+        found->dispatches++;
+    } else {
+        calls_.push_back({node.variant, node.kernel, 1});
     }
 }
 
 std::string Recording::describe() const {
     std::string text = formatted("{} dispatches", counts_.dispatches);
     for (size_t i = 0; i < calls_.size(); i++) {
-        const auto &[variant, dispatches] = calls_[i];
-        text += formatted("{}{} {}", i == 0 ? ": " : ", ", dispatches, variant->code->kernel);
+        text += formatted("{}{} {}", i == 0 ? ": " : ", ", calls_[i].dispatches, calls_[i].kernel);
     }
     return text;
 }
 
 void Recording::count_calls(uint64_t runs) const {
-    for (const auto &[variant, dispatches] : calls_) {
-        variant->calls += runs * dispatches;
+    for (const Calls &calls : calls_) {
+        if (calls.variant != nullptr) {
+            calls.variant->calls += runs * calls.dispatches;
+        }
     }
 }
 

@@ -53,6 +53,11 @@ class Recording {
 
   private:
     friend class RecordOp;
+    struct Calls {
+        Variant *variant;   // nullptr: of the caller's own shaders
+        const char *kernel; // static
+        uint64_t dispatches;
+    };
     void record(const vk::CommandBuffer &commands, const Program &program);
     void record_node(vk::CommandBuffer commands, const Program &program, const Node &node, vk::DescriptorSet set);
     void count_node(const Node &node);
@@ -67,7 +72,7 @@ class Recording {
     vk::CommandBuffer commands_;
     vk::Pipeline bound_; // used during recording
     Counts counts_;
-    std::vector<std::pair<Variant *, uint64_t>> calls_; // dispatches of each variant
+    std::vector<Calls> calls_;
 };
 
 } // namespace kpx

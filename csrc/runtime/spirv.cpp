@@ -1,7 +1,7 @@
 #include "runtime/spirv.hpp"
 
+#include <array>
 #include <cstring>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -12,6 +12,7 @@
 
 #include "abi/error.hpp"
 #include "runtime/device.hpp"
+#include "runtime/spirv_types.hpp"
 
 namespace kpx {
 
@@ -95,7 +96,7 @@ void check_capability(const Device &device, uint32_t capability) {
         }
         return;
     }
-    // Rounding and denormal modes of floats depend on the device's properties, not on features.
+    // Rounding and denormal modes of floats depend on the device's properties, which execution modes are compared with.
     if (capability >= spv::CapabilityDenormPreserve && capability <= spv::CapabilityRoundingModeRTZ) {
         return;
     }
@@ -113,19 +114,67 @@ bool is_main(const uint32_t *words, uint32_t count) {
     return count >= 2 && memcmp(words, name, sizeof name) == 0;
 }
 
+// Execution modes of floats, with the property of the device that each needs for floats of 16, 32 and 64 bits.
+using FloatControls = vk::PhysicalDeviceFloatControlsProperties;
+const struct {
+    spv::ExecutionMode mode;
+    vk::Bool32 FloatControls::*property[3];
+    const char *what;
+} kFloatModes[] = {
+    {spv::ExecutionModeDenormPreserve,
+     {&FloatControls::shaderDenormPreserveFloat16, &FloatControls::shaderDenormPreserveFloat32,
+      &FloatControls::shaderDenormPreserveFloat64},
+     "denormals"},
+    {spv::ExecutionModeDenormFlushToZero,
+     {&FloatControls::shaderDenormFlushToZeroFloat16, &FloatControls::shaderDenormFlushToZeroFloat32,
+      &FloatControls::shaderDenormFlushToZeroFloat64},
+     "denormals flushed to zero"},
+    {spv::ExecutionModeSignedZeroInfNanPreserve,
+     {&FloatControls::shaderSignedZeroInfNanPreserveFloat16, &FloatControls::shaderSignedZeroInfNanPreserveFloat32,
+      &FloatControls::shaderSignedZeroInfNanPreserveFloat64},
+     "signed zeros, infinities and NaNs"},
+    {spv::ExecutionModeRoundingModeRTE,
+     {&FloatControls::shaderRoundingModeRTEFloat16, &FloatControls::shaderRoundingModeRTEFloat32,
+      &FloatControls::shaderRoundingModeRTEFloat64},
+     "rounding to even"},
+    {spv::ExecutionModeRoundingModeRTZ,
+     {&FloatControls::shaderRoundingModeRTZFloat16, &FloatControls::shaderRoundingModeRTZFloat32,
+      &FloatControls::shaderRoundingModeRTZFloat64},
+     "rounding to zero"},
+};
+
+void check_float_mode(const Device &device, uint32_t mode, uint32_t bits) {
+    for (const auto &known : kFloatModes) {
+        if (uint32_t(known.mode) != mode) {
+            continue;
+        }
+        FloatControls controls;
+        vk::PhysicalDeviceProperties2 properties;
+        properties.pNext = &controls;
+        device.physical().getProperties2(&properties);
+        const bool has = bits == 16   ? controls.*known.property[0]
+                         : bits == 32 ? controls.*known.property[1]
+                                      : bits == 64 && controls.*known.property[2];
+        if (!has) {
+            fail(KPX_UNSUPPORTED, "the shader needs {} of {}-bit floats, which this device does not have", known.what,
+                 bits);
+        }
+    }
+}
+
 struct Scan {
     const Device &device;
-    uint32_t bindings;
-    const uint32_t *spec; // given specialization constants
-    uint32_t n_spec;
-    bool has_main = false;
-    // By result id: which specialization constant it is, and its value or a constant's. Decorations come first in a
-    // module, and constants before what is composed of them.
-    std::map<uint32_t, uint32_t> spec_ids = {}, values = {};
-    std::optional<uint32_t> workgroup_size = {}; // the id of a constant that overrides the entry point's
+    const ShaderCall &call;
+    SpirvTypes types{call.spec, call.n_spec};
+    std::optional<uint32_t> main = {}; // the entry point's id
+    // The workgroup's size, and the id of a constant that overrides the entry point's.
+    std::array<std::optional<uint32_t>, 3> size = {};
+    std::optional<uint32_t> size_id = {};
+    uint64_t shared_bytes = 0, writes = 0;
 
     // words[0] is the instruction's first word, count its length.
     void instruction(const uint32_t *words, uint32_t count) {
+        types.instruction(words, count);
         switch (words[0] & spv::OpCodeMask) {
         case spv::OpCapability:
             if (count > 1) {
@@ -133,62 +182,136 @@ struct Scan {
             }
             break;
         case spv::OpEntryPoint:
-            has_main =
-                has_main || (count > 4 && words[1] == spv::ExecutionModelGLCompute && is_main(words + 3, count - 3));
+            if (count > 4 && words[1] == spv::ExecutionModelGLCompute && is_main(words + 3, count - 3)) {
+                main = words[2];
+            }
             break;
         case spv::OpExecutionMode:
-            if (count == 6 && words[2] == spv::ExecutionModeLocalSize) {
-                local_size(words[3], words[4], words[5]);
+        case spv::OpExecutionModeId:
+            if (count > 3 && main == words[1]) {
+                execution_mode(words, count);
             }
             break;
         case spv::OpDecorate:
             decoration(words, count);
             break;
-        case spv::OpConstant:
-        case spv::OpSpecConstant:
-            constant(words, count);
-            break;
         case spv::OpConstantComposite:
         case spv::OpSpecConstantComposite:
-            if (count == 6 && workgroup_size == words[2]) {
-                local_size(values[words[3]], values[words[4]], values[words[5]]);
+            if (count == 6 && size_id == words[2]) {
+                size = {types.value(words[3]), types.value(words[4]), types.value(words[5])};
+            }
+            break;
+        case spv::OpVariable:
+            if (count > 3) {
+                variable(words[2], types.type(words[1]).inner, words[3]);
             }
             break;
         }
     }
 
-    void constant(const uint32_t *words, uint32_t count) {
-        if (count < 4) {
-            return;
+    void execution_mode(const uint32_t *words, uint32_t count) {
+        check_float_mode(device, words[2], words[3]);
+        if (words[2] == spv::ExecutionModeLocalSizeId) {
+            fail(KPX_UNSUPPORTED, "the shader's workgroup has the execution mode LocalSizeId, which Vulkan 1.2 lacks");
         }
-        const auto known = spec_ids.find(words[2]);
-        values[words[2]] = known != spec_ids.end() && known->second < n_spec ? spec[known->second] : words[3];
-    }
-
-    void local_size(uint64_t x, uint64_t y, uint64_t z) const {
-        const auto &most = device.limits().maxComputeWorkGroupSize;
-        const uint32_t invocations = device.limits().maxComputeWorkGroupInvocations;
-        if (x > most[0] || y > most[1] || z > most[2] || x * y * z > invocations) {
-            fail(KPX_INVALID, "the shader's workgroup of {} x {} x {} is beyond this device's {} invocations", x, y, z,
-                 invocations);
+        if (count == 6 && words[2] == spv::ExecutionModeLocalSize) {
+            size = {words[3], words[4], words[5]};
         }
     }
 
     void decoration(const uint32_t *words, uint32_t count) {
-        if (count != 4) {
+        if (count < 4) {
             return;
         }
-        if (words[2] == spv::DecorationSpecId) {
-            spec_ids[words[1]] = words[3];
-        }
         if (words[2] == spv::DecorationBuiltIn && words[3] == spv::BuiltInWorkgroupSize) {
-            workgroup_size = words[1];
+            size_id = words[1];
         }
         if (words[2] == spv::DecorationDescriptorSet && words[3] != 0) {
             fail(KPX_INVALID, "the shader uses descriptor set {}; tensors are in set 0", words[3]);
         }
-        if (words[2] == spv::DecorationBinding && words[3] >= bindings) {
-            fail(KPX_INVALID, "the shader uses binding {}, but {} tensors are given", words[3], bindings);
+        if (words[2] == spv::DecorationBinding && words[3] >= call.bindings) {
+            fail(KPX_INVALID, "the shader uses binding {}, but {} tensors are given", words[3], call.bindings);
+        }
+    }
+
+    void variable(uint32_t id, uint32_t type, uint32_t storage) {
+        const SpirvType &content = types.type(type);
+        if (storage == spv::StorageClassPushConstant) {
+            push_constants(content);
+        } else if (storage == spv::StorageClassWorkgroup) {
+            if (!content.packed) {
+                fail(KPX_UNSUPPORTED, "a constant expression that a size in the shader's shared memory depends on is "
+                                      "not supported");
+            }
+            shared_bytes += *content.packed;
+        } else if (storage == spv::StorageClassStorageBuffer || storage == spv::StorageClassUniform ||
+                   storage == spv::StorageClassUniformConstant || types.has(id, spv::DecorationBinding)) {
+            resource(id, type, storage);
+        }
+    }
+
+    void push_constants(const SpirvType &block) const {
+        if (!block.laid_out) {
+            fail(KPX_UNSUPPORTED, "the size of the shader's push constants is not known");
+        }
+        if (*block.laid_out > call.push_bytes) {
+            fail(KPX_INVALID, "the shader's push constants take {} bytes, {} given", *block.laid_out, call.push_bytes);
+        }
+    }
+
+    // What the shader binds must be a storage buffer: nothing else is in the layout of the pipeline.
+    void resource(uint32_t id, uint32_t type, uint32_t storage) {
+        const auto binding = types.literal(id, spv::DecorationBinding);
+        if (!binding) {
+            fail(KPX_INVALID, "the shader has a buffer or an image without a binding");
+        }
+        const SpirvType &content = types.type(type);
+        const bool array = content.op == spv::OpTypeArray || content.op == spv::OpTypeRuntimeArray;
+        const bool buffer = storage == spv::StorageClassStorageBuffer || storage == spv::StorageClassUniform;
+        if (buffer && array) {
+            fail(KPX_INVALID, "binding {} of the shader is an array; each binding is one storage buffer", *binding);
+        }
+        if (!buffer || content.op != spv::OpTypeStruct ||
+            (storage == spv::StorageClassUniform && !types.has(type, spv::DecorationBufferBlock))) {
+            fail(KPX_INVALID, "binding {} of the shader is not a storage buffer, which tensors are bound as", *binding);
+        }
+        if (!content.read_only && !types.has(id, spv::DecorationNonWritable)) {
+            writes |= uint64_t(1) << *binding;
+        }
+    }
+
+    void finish() const {
+        if (!main) {
+            fail(KPX_INVALID, "the SPIR-V has no compute entry point \"main\"");
+        }
+        if (call.n_spec > types.spec_constants()) {
+            fail(KPX_INVALID, "{} specialization constants are given, the shader has {}", call.n_spec,
+                 types.spec_constants());
+        }
+        workgroup();
+        if (const uint32_t most = device.traits().max_shared_bytes; shared_bytes > most) {
+            fail(KPX_INVALID, "the shader's shared memory of {} bytes is beyond this device's {}", shared_bytes, most);
+        }
+    }
+
+    void workgroup() const {
+        if (!size[0] || !size[1] || !size[2]) {
+            fail(KPX_UNSUPPORTED, "the size of the shader's workgroup is not known");
+        }
+        const uint64_t x = *size[0], y = *size[1], z = *size[2];
+        const auto &most = device.limits().maxComputeWorkGroupSize;
+        const uint32_t invocations = device.limits().maxComputeWorkGroupInvocations;
+        if (x == 0 || y == 0 || z == 0) {
+            fail(KPX_INVALID, "the shader's workgroup of {} x {} x {} has no invocations", x, y, z);
+        }
+        if (x > most[0] || y > most[1] || z > most[2] || x * y * z > invocations) {
+            fail(KPX_INVALID, "the shader's workgroup of {} x {} x {} is beyond this device's {} invocations", x, y, z,
+                 invocations);
+        }
+        const uint32_t subgroups = device.subgroup_sizes().per_workgroup;
+        if (call.subgroup_size != 0 && x * y * z > uint64_t(call.subgroup_size) * subgroups) {
+            fail(KPX_UNSUPPORTED, "the shader's workgroup of {} x {} x {} is beyond this device's {} subgroups of {}",
+                 x, y, z, subgroups, call.subgroup_size);
         }
     }
 };
@@ -216,8 +339,7 @@ void validate(const uint32_t *, uint64_t) {}
 
 } // namespace
 
-void check_spirv(const Device &device, const uint32_t *words, uint64_t count, uint32_t bindings, const uint32_t *spec,
-                 uint32_t n_spec) {
+uint64_t check_spirv(const Device &device, const uint32_t *words, uint64_t count, const ShaderCall &call) {
     if (words == nullptr || count < kHeaderWords || words[0] != spv::MagicNumber) {
         fail(KPX_INVALID, "this is not SPIR-V");
     }
@@ -227,7 +349,7 @@ void check_spirv(const Device &device, const uint32_t *words, uint64_t count, ui
     if (words[1] > kMostVersion) {
         fail(KPX_UNSUPPORTED, "SPIR-V {}.{}; Vulkan 1.2 takes up to 1.5", words[1] >> 16, (words[1] >> 8) & 0xff);
     }
-    Scan scan{device, bindings, spec, n_spec};
+    Scan scan{device, call};
     for (uint64_t at = kHeaderWords; at < count;) {
         const uint32_t length = words[at] >> spv::WordCountShift;
         if (length == 0 || length > count - at) {
@@ -236,10 +358,9 @@ void check_spirv(const Device &device, const uint32_t *words, uint64_t count, ui
         scan.instruction(words + at, length);
         at += length;
     }
-    if (!scan.has_main) {
-        fail(KPX_INVALID, "the SPIR-V has no compute entry point \"main\"");
-    }
+    scan.finish();
     validate(words, count);
+    return scan.writes;
 }
 
 } // namespace kpx

@@ -1,6 +1,10 @@
 // The caller's own SPIR-V: what is refused, and why.
 #include <cstring>
+#include <random>
 
+#include "abi/handles.hpp"
+#include "runtime/device.hpp"
+#include "runtime/spirv.hpp"
 #include "shaders.hpp"
 #include "test.hpp"
 
@@ -31,6 +35,25 @@ TEST(bad_spirv_is_refused) {
     CHECK(err.message == std::string("SPIR-V 2.0; Vulkan 1.2 takes up to 1.5"));
 }
 
+// Whatever a module's words are, checking it only accepts or refuses it.
+TEST(checking_damaged_spirv_does_no_harm) {
+    Device device = open_device();
+    std::mt19937 random(1);
+    const std::vector<uint32_t> *shaders[] = {&spirv_mix_neighbours, &spirv_add_one};
+    const uint32_t spec[2] = {1, 2};
+    for (uint32_t i = 0; i < 4000; i++) {
+        std::vector<uint32_t> spirv = *shaders[i % 2];
+        for (uint32_t changes = 1 + random() % 4; changes > 0; changes--) {
+            const uint32_t other = spirv[random() % spirv.size()], kinds[] = {uint32_t(random()), other, other ^ 1, 0};
+            spirv[5 + random() % (spirv.size() - 5)] = kinds[random() % 4];
+        }
+        try {
+            kpx::check_spirv(*kpx::device_of(device.get()), spirv.data(), spirv.size(), {2, spec, i % 3, 4, 0});
+        } catch (const kpx::Error &) {
+        }
+    }
+}
+
 // The shader with one more capability, after the header.
 static std::vector<uint32_t> asking_for(uint32_t capability) {
     std::vector<uint32_t> spirv = spirv_add_one;
@@ -49,6 +72,44 @@ TEST(capabilities_that_are_not_enabled_are_refused_by_name) {
     CHECK(err.message == std::string("the shader needs the capability Kernel, which is not enabled"));
     REQUIRE_CODE(KPX_UNSUPPORTED, create(device, asking_for(12345), 1, 4, &err));
     CHECK(err.message == std::string("the shader needs the capability 12345 of SPIR-V, which is not enabled"));
+}
+
+// A mode of floats is accepted if the device has the property that it needs.
+TEST(modes_of_floats_need_their_properties) {
+    kpx_error err{};
+    Device device = open_device();
+    vk::PhysicalDeviceFloatControlsProperties has;
+    vk::PhysicalDeviceProperties2 properties;
+    properties.pNext = &has;
+    kpx::device_of(device.get())->physical().getProperties2(&properties);
+    const struct {
+        uint32_t mode, bits;
+        bool supported;
+    } modes[] = {
+        {4459, 16, bool(has.shaderDenormPreserveFloat16)},
+        {4459, 32, bool(has.shaderDenormPreserveFloat32)},
+        {4459, 64, bool(has.shaderDenormPreserveFloat64)},
+        {4460, 32, bool(has.shaderDenormFlushToZeroFloat32)},
+        {4460, 64, bool(has.shaderDenormFlushToZeroFloat64)},
+        {4461, 32, bool(has.shaderSignedZeroInfNanPreserveFloat32)},
+        {4462, 32, bool(has.shaderRoundingModeRTEFloat32)},
+        {4463, 32, bool(has.shaderRoundingModeRTZFloat32)},
+        {4463, 64, bool(has.shaderRoundingModeRTZFloat64)},
+    };
+    for (const auto &[mode, bits, supported] : modes) {
+        std::vector<uint32_t> spirv = asking_for(4464 + mode - 4459);
+        size_t at = 5;
+        while ((spirv[at] & 0xffff) != 15) { // OpEntryPoint
+            at += spirv[at] >> 16;
+        }
+        const uint32_t main = spirv[at + 2];
+        const uint32_t instruction[4] = {4u << 16 | 16, main, mode, bits}; // OpExecutionMode
+        at += spirv[at] >> 16;
+        spirv.insert(spirv.begin() + ptrdiff_t(at), instruction, instruction + 4);
+        const kpx_result result = create(device, spirv, 1, 4, &err);
+        CHECK(result == (supported ? KPX_OK : KPX_UNSUPPORTED));
+        CHECK(supported || strstr(err.message, "-bit floats, which this device does not have") != nullptr);
+    }
 }
 
 #ifdef KPX_SPIRV_TOOLS
@@ -211,4 +272,27 @@ TEST(subgroup_sizes_are_those_of_the_device) {
         CHECK(create_with(device, info.least_subgroup_size) == KPX_OK);
         REQUIRE_CODE(KPX_UNSUPPORTED, create_with(device, 2 * info.most_subgroup_size));
     }
+}
+
+// Workgroups within the device's limit may still need more subgroups than a shader that chooses their size may have.
+TEST(workgroups_have_no_more_subgroups_than_the_device) {
+    kpx_error err{};
+    const Device device = open_device();
+    const kpx::SubgroupSizes &sizes = kpx::device_of(device.get())->subgroup_sizes();
+    const uint32_t most = sizes.least * sizes.per_workgroup;
+    if (most == 0 || 2 * most > kpx::device_of(device.get())->limits().maxComputeWorkGroupInvocations) {
+        return;
+    }
+    uint64_t words = 0;
+    const uint32_t *code = kpx_kernel_code(device.get(), "arange", &words); // constant 0 is its workgroup's size
+    auto create_with = [&](uint32_t threads) {
+        kpx_algorithm *algorithm = nullptr;
+        const kpx_result result =
+            kpx_algorithm_create(device.get(), code, words, 1, &threads, 1, 128, sizes.least, &algorithm, &err);
+        kpx_algorithm_destroy(algorithm);
+        return result;
+    };
+    CHECK(create_with(most) == KPX_OK);
+    REQUIRE_CODE(KPX_UNSUPPORTED, create_with(2 * most));
+    CHECK(strstr(err.message, "subgroups of") != nullptr);
 }

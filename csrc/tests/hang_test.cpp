@@ -6,6 +6,7 @@
 #include "abi/handles.hpp"
 #include "failing.hpp"
 #include "runtime/device.hpp"
+#include "shaders.hpp"
 #include "stream/watchdog.hpp"
 #include "test.hpp"
 
@@ -43,6 +44,10 @@ TEST(a_device_that_hangs_keeps_nobody) {
     wait(stream, flush(stream));
     begin_capture(stream);
     add_words(stream, a, a, b, kWords);
+    const Algorithm add = new_algorithm(device, spirv_add_one, 1, {1}, 4);
+    const uint32_t grid[3] = {kWords / 64, 1, 1};
+    const kpx_array array = words_of(b, kWords, KPX_READ_WRITE);
+    REQUIRE_OK(kpx_dispatch(stream.get(), add.get(), &array, 1, grid, &kWords, 4, &err));
     Region region = end_capture(stream);
     CHECK(kpx_device_hang(device.get())[0] == 0);
     {
@@ -52,7 +57,8 @@ TEST(a_device_that_hangs_keeps_nobody) {
         REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(stream.get(), value, UINT64_MAX, &err));
     }
     const std::string hang = kpx_device_hang(device.get());
-    CHECK(hang.find("stream 0, submission 2, 3 times a region of 1 dispatches: 1 binary") != std::string::npos);
+    CHECK(hang.find("stream 0, submission 2, 3 times a region of 2 dispatches: 1 binary, 1 custom") !=
+          std::string::npos);
     CHECK(hang == err.message);
     kpx_read *unmade = nullptr;
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_read_create(b.get(), other.get(), KPX_READ_SOON, 0, 4, &unmade, &err));
