@@ -249,7 +249,8 @@ cmd_faults() {
     go_env
     local table status=0
     table=$(mktemp)
-    (cd "$root" && KOMPUTE_GO_FAULTS=all KOMPUTE_GO_FAULTS_TABLE=$table go test -count=1 -timeout 24h -run '^TestFaults$' ./internal/faulttest "$@") || status=$?
+    (cd "$root" && KOMPUTE_GO_FAULTS=all KOMPUTE_GO_FAULTS_TABLE=$table \
+        KOMPUTE_GO_FAULT_LOADER=$build/csrc/tests/faults/libfault_loader.so go test -count=1 -timeout 24h -run '^TestFaults$' ./internal/faulttest "$@") || status=$?
     cat "$table"
     rm -f "$table"
     return "$status"

@@ -44,7 +44,7 @@ func TestATensorRemembersNoClosedStream(t *testing.T) {
 		grown := int64(heap()) - int64(before)
 		last := median(200)
 		t.Logf("enqueueing took %v at first and %v after %d streams; the heap grew by %d bytes", first, last, streams, grown)
-		require.Less(t, grown, int64(streams*100), "bytes")
+		require.Less(t, grown, int64(streams*20), "bytes")
 		require.Less(t, last, 4*first+20*time.Microsecond)
 		require.NoError(t, weight.Close())
 	})

@@ -87,15 +87,17 @@ func TestConformance(t *testing.T) {
 }
 
 // lesser are devices that a Vulkan device is made to look like: without features, and
-// without kernels. On each other kernels, variants and launches are the best ones.
+// without kernels. On each other kernels, variants and launches are the best ones. Only the ops in fallbacks
+// may have no kernel for some of their cases.
 var lesser = []struct {
-	masked, disabled []string
+	masked, disabled, fallbacks []string
 }{
 	{disabled: []string{"lanes"}},
 	{masked: []string{"dot8"}, disabled: []string{"lanes"}},
-	{masked: []string{"subgroup", "timestamps", "shared_memory"}, disabled: []string{"lanes", "tiled"}},
+	{masked: []string{"subgroup", "timestamps", "shared_memory"}, disabled: []string{"lanes", "tiled"}, fallbacks: []string{"matmul", "quantized_matmul", "sample"}},
 	{masked: []string{"storage16", "float16", "int8", "int16"}, disabled: []string{"lanes"}},
-	{masked: []string{"storage16", "subgroup", "dot8", "coopmat", "shared_memory", "invocations", "queues", "push_constants", "bindings", "memory_budget", "memory_model", "subgroup_size"}},
+	{masked: []string{"storage16", "subgroup", "dot8", "coopmat", "shared_memory", "invocations", "queues", "push_constants", "bindings", "memory_budget", "memory_model", "subgroup_size"},
+		fallbacks: []string{"arange", "binary", "cast", "concat", "copy", "dequantize", "fill", "gather", "gather_axis", "pad", "paged_update", "quantized_gather", "random", "repeat", "rope", "sample", "scatter", "silu_mul", "slice", "slice_update", "unary", "where"}},
 }
 
 // TestLesserDevices runs the suite on lesser devices: a share, or with -masks all of it.
@@ -112,10 +114,10 @@ func TestLesserDevices(t *testing.T) {
 				dev, err := kompute.Open(spec, kompute.WithMaskedFeatures(l.masked...), kompute.WithDisabled(l.disabled...))
 				require.NoError(t, err)
 				defer func() { require.NoError(t, dev.Close()) }()
-				of, options := 160, []optest.Option(nil)
+				of, options := 160, []optest.Option{optest.WithFallbacks(l.fallbacks...)}
 				if *masks {
 					of = 1
-					options = partOfCases(t)
+					options = append(options, partOfCases(t)...)
 				}
 				optest.RunShare(t, dev, of, options...)
 				require.Zero(t, dev.Stats().ValidationMessages)

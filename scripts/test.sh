@@ -7,6 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$1
 fast=${2:-}
 
+# The build folder may be another than build/, where tests of faults would look for it.
+export KOMPUTE_GO_FAULT_LOADER=$build/csrc/tests/faults/libfault_loader.so
+
 # part NAME COMMAND... runs one part, between its name and its time: of a clock, and of the processors.
 part() {
     local name=$1 TIMEFORMAT="==> %0R s, of processors %0U + %0S s: $1"
@@ -33,6 +36,12 @@ finish() {
     trap - EXIT
     cat "$besides_log"
     [ "$status" = 0 ] || exit "$status"
+}
+
+# left_out WHAT says so, and again below the last part.
+left_out() {
+    echo "left out: $1"
+    echo "$1" >>"$build/logs/left-out.log"
 }
 
 # Without what debuggers need, programs of tests link faster; reports have line numbers all the same.
@@ -93,14 +102,15 @@ short_go_tests_without_cgo() {
     # shellcheck disable=SC2046 # several packages
     go_test -short $(go list ./... | grep -vE '/(examples/|internal/builds$)')
 }
-plotter() { (cd examples/bench/plot && go_test ./...); }
+# As the program is built: what it draws with needs no cgo.
+plotter() { (cd examples/bench/plot && CGO_ENABLED=0 go_test ./...); }
 
 # A second driver of Vulkan, with subgroups of 4 and without 8- and 16-bit storage. It
 # compiles slowly, so it runs a share of the ops' cases and of the faults, and of the
 # goldens the logits of a 4-bit model.
 second_driver() (
     local icd
-    icd=$(scripts/swiftshader.sh "${KOMPUTE_CACHE:-$build/kompute-cache}") || { echo 'left out: SwiftShader cannot be had here'; exit 0; }
+    icd=$(scripts/swiftshader.sh "${KOMPUTE_CACHE:-$build/kompute-cache}") || { left_out 'tests on SwiftShader, which cannot be had here'; exit; }
     export VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd KOMPUTE_GO_VALIDATION=1
     go_test -run '^TestConformance$' ./ops -args -device=vulkan -share=256 &&
         KOMPUTE_GO_VALIDATION='' go_test -run '^TestFaults$/^(eager|region|reads)$|Hang' ./internal/faulttest &&
@@ -145,6 +155,7 @@ parts_beside() {
 # The share for every day: what the binding and the shim keep in order, on Vulkan,
 # and the CPU backend with the models on top of it.
 mkdir -p "$build/logs"
+: >"$build/logs/left-out.log"
 if [ "$fast" = --fast ]; then
     printf '==> most C++ tests of the shim run beside the Go tests\n'
     beside "$build/logs/cpp-tests.log" part 'most C++ tests of the shim' most_cpp_tests
@@ -164,3 +175,4 @@ part 'Go tests without cgo: the CPU backend alone' go_tests_without_cgo
 part 'programs' scripts/test_programs.sh
 finish
 printf '\nall tests passed in %d s\n' "$SECONDS"
+sed 's/^/LEFT OUT: /' "$build/logs/left-out.log"

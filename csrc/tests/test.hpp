@@ -15,6 +15,11 @@ struct Failure {
     std::string text;
 };
 
+// What a test throws where the driver lacks what it is about.
+struct Skipped {
+    std::string reason;
+};
+
 struct Test {
     const char *name;
     std::string file; // without folder and extension
@@ -38,6 +43,12 @@ struct Register {
         if (!(condition))                                                                                              \
             throw Failure{WHERE #condition};                                                                           \
     } while (0)
+
+// Ends a test, which counts as neither passed nor failed.
+#define SKIP(reason)                                                                                                   \
+    throw Skipped {                                                                                                    \
+        reason                                                                                                         \
+    }
 
 // A call that must succeed; err is the kpx_error in scope.
 #define REQUIRE_OK(call)                                                                                               \

@@ -248,7 +248,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 func TestLargeAndSlowBodies(t *testing.T) {
-	s := start(t, nil, "--max-body", "200000", "--stall", "200ms")
+	s := start(t, nil, "--max-body", "200000", "--stall", "600ms")
 	a := s.post("/v1/completions", `{"prompt":"`+strings.Repeat("x", 300_000)+`"}`)
 	require.Equal(t, http.StatusRequestEntityTooLarge, a.status)
 	require.Equal(t, "body_too_large", a.Error.Code)

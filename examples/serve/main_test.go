@@ -117,7 +117,7 @@ func TestDrain(t *testing.T) {
 
 // During --drain-delay the server still answers, to refuse what is new.
 func TestDrainDelay(t *testing.T) {
-	p := runProgram(t, "--drain-delay", "1s")
+	p := runProgram(t, "--drain-delay", "1900ms")
 	p.stop()
 	for _, path := range []string{"/readyz", "/v1/models"} {
 		require.Eventually(t, func() bool {
@@ -142,7 +142,7 @@ func TestDrainInTime(t *testing.T) {
 
 func TestTLS(t *testing.T) {
 	cert, key := writeCertificate(t)
-	p := runProgram(t, "--tls-cert", cert, "--tls-key", key, "--log-json=false", "--stall", "100ms", "--sequences", "1")
+	p := runProgram(t, "--tls-cert", cert, "--tls-key", key, "--log-json=false", "--stall", "300ms", "--sequences", "1")
 	roots := x509.NewCertPool()
 	data, err := os.ReadFile(cert)
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func TestTLS(t *testing.T) {
 	before := post(long) // which the next one waits for, longer than for the end of a write
 	response := post(`{"stream":true,` + question + `}`)
 	defer response.Body.Close()
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(600 * time.Millisecond)
 	require.NoError(t, before.Body.Close())
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)

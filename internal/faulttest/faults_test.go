@@ -43,8 +43,13 @@ const deadline = 60 * time.Second
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	loader := os.Getenv("KOMPUTE_GO_FAULT_LOADER")
-	if loader == "" {
+	loader := os.Getenv("KOMPUTE_GO_FAULT_LOADER") // ./build.sh sets it
+	if loader != "" {
+		if _, err := os.Stat(loader); err != nil {
+			fmt.Println("FAIL: KOMPUTE_GO_FAULT_LOADER:", err)
+			return 1
+		}
+	} else {
 		loader, _ = filepath.Abs("../../build/csrc/tests/faults/libfault_loader.so")
 		if _, err := os.Stat(loader); err != nil {
 			fmt.Println("no tests: there is no fault loader; ./build.sh test makes it")
