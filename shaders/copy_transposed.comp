@@ -1,6 +1,6 @@
 // out = in, bit by bit, where in is contiguous along axis RANK-2 and out along
 // axis RANK-1: tiles of 32 x 32 go through shared memory, so that both sides are
-// accessed contiguously. One workgroup of 256 threads per tile.
+// accessed contiguously. One workgroup per tile.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 
@@ -37,13 +37,13 @@ void main() {
     }
     uint lane = gl_LocalInvocationID.x & 31u;
     uint line = gl_LocalInvocationID.x >> 5;
-    for (uint k = line; k < SIDE; k += 8u) {
+    for (uint k = line; k < SIDE; k += gl_WorkGroupSize.x / SIDE) {
         if (row0 + lane < rows && col0 + k < cols) {
             tile[k][lane] = x_bits(at.x + (row0 + lane) * p.in_strides[RANK - 2u] + (col0 + k) * p.in_strides[RANK - 1u]);
         }
     }
     barrier();
-    for (uint k = line; k < SIDE; k += 8u) {
+    for (uint k = line; k < SIDE; k += gl_WorkGroupSize.x / SIDE) {
         if (row0 + k < rows && col0 + lane < cols) {
             y_set_bits(at.y + (row0 + k) * p.out_strides[RANK - 2u] + (col0 + lane) * p.out_strides[RANK - 1u],
                        tile[lane][k]);

@@ -11,8 +11,8 @@ void lower_arange(Lowering &lowering, const ArangeCall &call) {
         return;
     const ArangeOp &op = call.op();
     ArangeParams params{uint32_t(out.size()), op.start, op.step, uint32_t(out.offset), uint32_t(out.strides[0])};
-    lowering.dispatch(spec::arange{.threads = ELEMENT_THREADS, .y_dtype = out.dtype}, {.y = {out, KPX_WRITE}}, params,
-                      grid_elements(lowering.device(), params.n));
+    lowering.dispatch(spec::arange{.threads = element_threads(lowering.device()), .y_dtype = out.dtype},
+                      {.y = {out, KPX_WRITE}}, params, grid_elements(lowering.device(), params.n));
 }
 
 } // namespace kpx

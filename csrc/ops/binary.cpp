@@ -35,7 +35,7 @@ void lower_binary(Lowering &lowering, const BinaryCall &call) {
     Walk3 walk(lowering, a, b, out, true);
     const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)
-        lowering.dispatch(spec::binary{.threads = ELEMENT_THREADS,
+        lowering.dispatch(spec::binary{.threads = element_threads(lowering.device()),
                                        .a_dtype = a.dtype,
                                        .b_dtype = b.dtype,
                                        .y_dtype = out.dtype,

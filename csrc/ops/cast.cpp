@@ -16,7 +16,7 @@ void lower_cast(Lowering &lowering, const CastCall &call) {
     const Walk2 walk(axes);
     const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)
-        lowering.dispatch(spec::cast{.threads = ELEMENT_THREADS,
+        lowering.dispatch(spec::cast{.threads = element_threads(lowering.device()),
                                      .x_dtype = x.dtype,
                                      .y_dtype = out.dtype,
                                      .rank = walk.rank,

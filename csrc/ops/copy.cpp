@@ -65,15 +65,16 @@ void copy_array(Lowering &lowering, const Array &from, const Array &to) {
     const Walk2 walk(axes);
     if (tiled) {
         const int64_t rows = axes.shape[axes.rank - 2], cols = axes.shape[axes.rank - 1];
-        lowering.dispatch(
-            spec::copy_transposed{
-                .threads = ELEMENT_THREADS, .x_dtype = units.dtype, .y_dtype = units.dtype, .rank = walk.rank},
-            {.x = {from, KPX_READ}, .y = {to, KPX_WRITE}}, walk.params,
-            grid_1d(device, axes.size() / (rows * cols) * ((rows + 31) / 32) * ((cols + 31) / 32)));
+        lowering.dispatch(spec::copy_transposed{.threads = element_threads(lowering.device()),
+                                                .x_dtype = units.dtype,
+                                                .y_dtype = units.dtype,
+                                                .rank = walk.rank},
+                          {.x = {from, KPX_READ}, .y = {to, KPX_WRITE}}, walk.params,
+                          grid_1d(device, axes.size() / (rows * cols) * ((rows + 31) / 32) * ((cols + 31) / 32)));
         return;
     }
     const uint32_t batch = batch_of(device, walk.params.n);
-    lowering.dispatch(spec::copy{.threads = ELEMENT_THREADS,
+    lowering.dispatch(spec::copy{.threads = element_threads(lowering.device()),
                                  .x_dtype = units.dtype,
                                  .y_dtype = units.dtype,
                                  .rank = walk.rank,

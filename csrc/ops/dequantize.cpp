@@ -41,7 +41,7 @@ void lower_dequantize(Lowering &lowering, const DequantizeCall &call) {
     p.b_offset = uint32_t(biases.offset);
     p.out_offset = uint32_t(dense.offset);
     lowering.dispatch(
-        spec::dequantize{.threads = ELEMENT_THREADS,
+        spec::dequantize{.threads = element_threads(lowering.device()),
                          .scales_dtype = scales.dtype,
                          .biases_dtype = biases.dtype,
                          .bits = op.bits,

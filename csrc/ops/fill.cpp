@@ -15,10 +15,12 @@ void fill_array(Lowering &lowering, const Array &out, uint32_t bits) {
         return;
     const Units units = join_elements(axes, out.element_size());
     Walk2 walk(axes);
-    lowering.dispatch(
-        spec::fill{.threads = ELEMENT_THREADS, .y_dtype = units.dtype, .rank = walk.rank, .quads = units.quads},
-        {.y = {out, KPX_WRITE}}, FillParams{walk.params, repeat_bits(bits, out.element_size())},
-        grid_elements(lowering.device(), walk.params.n));
+    lowering.dispatch(spec::fill{.threads = element_threads(lowering.device()),
+                                 .y_dtype = units.dtype,
+                                 .rank = walk.rank,
+                                 .quads = units.quads},
+                      {.y = {out, KPX_WRITE}}, FillParams{walk.params, repeat_bits(bits, out.element_size())},
+                      grid_elements(lowering.device(), walk.params.n));
 }
 
 void lower_fill(Lowering &lowering, const FillCall &call) {

@@ -102,7 +102,7 @@ void lower_gather(Lowering &lowering, const GatherCall &call) {
     const bool rows = widen_rows(params, sides.post, x.element_size());
     const bool plain = sides.pre.rank == 0 && (places.rank == 0 || (places.rank == 1 && places.strides[0][0] == 1));
     const uint32_t batch = batch_of(lowering.device(), params.n);
-    lowering.dispatch(spec::gather{.threads = ELEMENT_THREADS,
+    lowering.dispatch(spec::gather{.threads = element_threads(lowering.device()),
                                    .x_dtype = x.dtype,
                                    .y_dtype = out.dtype,
                                    .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,

@@ -47,7 +47,7 @@ void lower_gather_axis(Lowering &lowering, const GatherAxisCall &call) {
     }
     Walk3 walk(lowering, seen, indices, out);
     const uint32_t batch = batch_of(lowering.device(), out.size());
-    lowering.dispatch(spec::gather_axis{.threads = ELEMENT_THREADS,
+    lowering.dispatch(spec::gather_axis{.threads = element_threads(lowering.device()),
                                         .x_dtype = x.dtype,
                                         .y_dtype = out.dtype,
                                         .rank = walk.rank,

@@ -267,7 +267,8 @@ uint32_t batch_of(const DeviceTraits &device, int64_t n) {
 Grid grid_elements(const DeviceTraits &device, int64_t n, uint32_t batch) {
     // Enough workgroups to fill any device several times; more only cost launches.
     int64_t most = std::min<int64_t>(device.max_workgroup_count[0], batch > 1 ? 65535 : 8192);
-    int64_t groups = (n + ELEMENT_THREADS * batch - 1) / (ELEMENT_THREADS * batch);
+    const int64_t group = int64_t(element_threads(device)) * batch; // of elements
+    const int64_t groups = (n + group - 1) / group;
     return {uint32_t(std::max<int64_t>(1, std::min(groups, most))), 1, 1};
 }
 

@@ -208,8 +208,10 @@ void copy_part(Lowering &lowering, const Array &from, const Array &to, const Arr
 
 // ---- Grids ----
 
-// Threads of an elementwise workgroup.
-constexpr uint32_t ELEMENT_THREADS = 256;
+// Threads of an elementwise workgroup: a power of two.
+inline uint32_t element_threads(const DeviceTraits &device) {
+    return device.max_workgroup_invocations >= 256 ? 256 : 128;
+}
 
 // A grid of groups workgroups, folded into x and y; a kernel gets its number
 // from workgroup_index() and returns at once if that is not below groups.

@@ -68,7 +68,7 @@ static void pad_array(Lowering &lowering, Array x, const Array &out, const PadOp
     params.out_offset = uint32_t(out.offset);
     params.bits = op.bits;
     const uint32_t batch = batch_of(lowering.device(), params.n);
-    lowering.dispatch(spec::pad{.threads = ELEMENT_THREADS,
+    lowering.dispatch(spec::pad{.threads = element_threads(lowering.device()),
                                 .x_dtype = x.dtype,
                                 .y_dtype = out.dtype,
                                 .rank = std::max(axes.rank, 1u),

@@ -50,7 +50,9 @@ void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call) {
     p.pages_offset = uint32_t(pages.offset);
     p.rows_offset = uint32_t(rows.offset);
     p.slot_offset = uint32_t(slots.offset);
-    lowering.dispatch(spec::paged_update{.threads = ELEMENT_THREADS, .y_dtype = pages.dtype, .x_dtype = rows.dtype},
+    lowering.dispatch(spec::paged_update{.threads = element_threads(lowering.device()),
+                                         .y_dtype = pages.dtype,
+                                         .x_dtype = rows.dtype},
                       {.y = {pages, KPX_READ_WRITE}, .x = {rows, KPX_READ}, .slots = {slots, KPX_READ}}, p,
                       grid_elements(lowering.device(), p.n));
 }

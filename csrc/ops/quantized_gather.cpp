@@ -48,7 +48,7 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
     p.s_offset = uint32_t(scales.offset);
     p.b_offset = uint32_t(biases.offset);
     p.out_offset = uint32_t(dense.offset);
-    lowering.dispatch(spec::quantized_gather{.threads = ELEMENT_THREADS,
+    lowering.dispatch(spec::quantized_gather{.threads = element_threads(lowering.device()),
                                              .scales_dtype = scales.dtype,
                                              .biases_dtype = biases.dtype,
                                              .bits = op.bits,

@@ -150,12 +150,12 @@ void dispatch_bytes(Lowering &lowering, QuantizedProduct &x) {
                       p, grid);
     if (!whole) {
         lowering.dispatch(
-            spec::quantized_matmul_bytes_join{.threads = ELEMENT_THREADS,
+            spec::quantized_matmul_bytes_join{.threads = element_threads(lowering.device()),
                                               .y_dtype = x.out.dtype,
                                               .splits = plan.splits,
                                               .residual = uint32_t(bool(x.residual))},
             {.sums = {sums, KPX_READ}, .y = {x.out, KPX_WRITE}, .residual = {x.residual ? x.residual : sums, KPX_READ}},
-            p, grid_1d(device, divide_up(rows * n / 4, ELEMENT_THREADS)));
+            p, grid_1d(device, divide_up(rows * n / 4, element_threads(device))));
     }
 }
 

@@ -59,7 +59,7 @@ OperandParts operand_parts(Lowering &lowering, const QuantizedProduct &x, const 
 void join_splits(Lowering &lowering, const QuantizedProduct &x, const PartsPlan &plan, const OperandParts &in,
                  const Array &w, const Array &sums, const QuantizedMatMulMatrixParams &p, uint32_t splits) {
     lowering.dispatch(
-        spec::quantized_matmul_join{.threads = ELEMENT_THREADS,
+        spec::quantized_matmul_join{.threads = element_threads(lowering.device()),
                                     .x_dtype = x.x.dtype,
                                     .scales_dtype = x.scales.dtype,
                                     .biases_dtype = x.biases.dtype,
@@ -77,7 +77,7 @@ void join_splits(Lowering &lowering, const QuantizedProduct &x, const PartsPlan 
          .w_exponents = {in.w_exponents, KPX_READ},
          .sums = {sums, KPX_READ},
          .residual = {x.residual ? x.residual : in.x_parts, KPX_READ}},
-        p, grid_1d(lowering.device(), (int64_t(x.p.x.rows) * x.p.n / 4 + ELEMENT_THREADS - 1) / ELEMENT_THREADS));
+        p, grid_1d(lowering.device(), divide_up(int64_t(x.p.x.rows) * x.p.n / 4, element_threads(lowering.device()))));
 }
 
 } // namespace kpx

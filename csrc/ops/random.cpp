@@ -22,9 +22,10 @@ void lower_random(Lowering &lowering, const RandomCall &call) {
     params.first = op.first;
     params.scale = op.scale;
     params.limit = op.limit;
-    lowering.dispatch(spec::random{.threads = ELEMENT_THREADS, .y_dtype = out.dtype, .kind = op.kind},
-                      {.state = {state, KPX_READ}, .y = {out, KPX_WRITE}}, params,
-                      grid_elements(lowering.device(), (out.size() + 3) / 4));
+    lowering.dispatch(
+        spec::random{.threads = element_threads(lowering.device()), .y_dtype = out.dtype, .kind = op.kind},
+        {.state = {state, KPX_READ}, .y = {out, KPX_WRITE}}, params,
+        grid_elements(lowering.device(), (out.size() + 3) / 4));
 }
 
 } // namespace kpx

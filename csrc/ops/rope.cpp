@@ -53,7 +53,7 @@ void lower_rope(Lowering &lowering, const RoPECall &call) {
     }
     p.scale = op.scale;
     rotary_step(op.base, op.dims, p.step_high, p.step_low);
-    lowering.dispatch(spec::rope{.threads = ELEMENT_THREADS,
+    lowering.dispatch(spec::rope{.threads = element_threads(lowering.device()),
                                  .x_dtype = x.dtype,
                                  .y_dtype = dense.dtype,
                                  .traditional = op.traditional,

@@ -33,8 +33,8 @@ static uint32_t longest_search(const DeviceTraits &device) {
 
 // How many threads go through the indices of one place: one, unless each place gets many updates, since then the
 // elements of out are too few to fill a device. It also bounds how long a thread's loop is.
-static uint32_t team_size(const ScatterParams &params, bool chained) {
-    constexpr uint32_t most = 256;
+static uint32_t team_size(const DeviceTraits &device, const ScatterParams &params, bool chained) {
+    const uint32_t most = element_threads(device);
     uint32_t team = 1;
     while (team < most &&
            ((!chained && params.count / team > kLongestLoop) || params.count / team > 8 * int64_t(params.places)))
@@ -53,7 +53,7 @@ static Array mark_places(Lowering &lowering, const Array &indices, ScatterParams
     ScatterParams own = params;
     own.n = uint32_t(indices.size());
     lowering.dispatch(
-        spec::scatter_mark{.threads = ELEMENT_THREADS,
+        spec::scatter_mark{.threads = element_threads(lowering.device()),
                            .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,
                            .along = along,
                            .listed = bool(next)},
@@ -88,7 +88,7 @@ static void scatter_into(Lowering &lowering, Array indices, Array updates, const
     // Chains are worth a launch if several elements of each update have the same index.
     bool chained = op.mode != SCATTER_SET && !op.along && pre * params.post >= 8 &&
                    params.count <= longest_search(lowering.device());
-    const uint32_t team = op.mode == SCATTER_SET ? 1 : team_size(params, chained);
+    const uint32_t team = op.mode == SCATTER_SET ? 1 : team_size(lowering.device(), params, chained);
     chained = chained && team == 1;
     if (op.mode != SCATTER_SET && !chained && params.count / team > kLongestLoop)
         unsupported("{} updates along an axis are too many", params.count);
@@ -101,8 +101,8 @@ static void scatter_into(Lowering &lowering, Array indices, Array updates, const
     if (quads)
         for (uint32_t *elements : {&params.n, &params.post, &params.updates_offset, &params.out_offset})
             *elements /= 4;
-    int64_t width = ELEMENT_THREADS / team;
-    lowering.dispatch(spec::scatter{.threads = ELEMENT_THREADS,
+    int64_t width = element_threads(lowering.device()) / team;
+    lowering.dispatch(spec::scatter{.threads = element_threads(lowering.device()),
                                     .updates_dtype = updates.dtype,
                                     .y_dtype = out.dtype,
                                     .signed_indices = indices.dtype == DT_INT32 ? 1u : 0u,

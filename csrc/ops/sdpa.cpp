@@ -172,7 +172,7 @@ void combine_ranges(Lowering &lowering, const Attention &a, const Array &results
         return;
     }
     const SDPACombineParams p{a.p.rows, uint32_t(ranges), a.p.dv, uint32_t(a.out.offset)};
-    lowering.dispatch(spec::sdpa_combine{.threads = ELEMENT_THREADS, .y_dtype = a.out.dtype},
+    lowering.dispatch(spec::sdpa_combine{.threads = element_threads(lowering.device()), .y_dtype = a.out.dtype},
                       {.part = {results, KPX_READ}, .y = {a.out, KPX_WRITE}}, p,
                       grid_elements(lowering.device(), a.out.size()));
 }

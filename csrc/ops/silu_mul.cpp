@@ -12,7 +12,7 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call) {
     Walk3 walk(lowering, gate, up, out, true);
     const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)
-        lowering.dispatch(spec::silu_mul{.threads = ELEMENT_THREADS,
+        lowering.dispatch(spec::silu_mul{.threads = element_threads(lowering.device()),
                                          .gate_dtype = gate.dtype,
                                          .up_dtype = up.dtype,
                                          .y_dtype = out.dtype,

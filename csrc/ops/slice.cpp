@@ -36,7 +36,7 @@ void copy_part(Lowering &lowering, const Array &from, const Array &to, const Arr
         fill_back(params.out_strides, 4, axes.strides[1], axes.rank, 0);
         params.in_offset = uint32_t(axes.offset[0]);
         params.out_offset = uint32_t(axes.offset[1]);
-        lowering.dispatch(spec::slice_update{.threads = ELEMENT_THREADS,
+        lowering.dispatch(spec::slice_update{.threads = element_threads(lowering.device()),
                                              .update_dtype = from.dtype,
                                              .dst_dtype = to.dtype,
                                              .start_rank = whole.rank,

@@ -35,7 +35,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call) {
     Walk2 walk(axes);
     const uint32_t batch = batch_of(lowering.device(), walk.params.n);
     if (walk.params.n > 0)
-        lowering.dispatch(spec::unary{.threads = ELEMENT_THREADS,
+        lowering.dispatch(spec::unary{.threads = element_threads(lowering.device()),
                                       .x_dtype = x.dtype,
                                       .y_dtype = out.dtype,
                                       .rank = walk.rank,

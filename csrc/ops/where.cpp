@@ -40,7 +40,7 @@ void lower_where(Lowering &lowering, const WhereCall &call) {
     const uint32_t quads = make_quads(axes, 4);
     const Walk4Params params = walk_of(axes);
     const uint32_t batch = batch_of(lowering.device(), params.n);
-    lowering.dispatch(spec::where{.threads = ELEMENT_THREADS,
+    lowering.dispatch(spec::where{.threads = element_threads(lowering.device()),
                                   .c_dtype = c.dtype,
                                   .a_dtype = a.dtype,
                                   .b_dtype = b.dtype,
