@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -117,9 +118,24 @@ func (o *options) checkIgnored(given map[string]bool) error {
 		}
 		return nil
 	}
+	if o.ops == "" && o.sampling.Temperature == 0 {
+		for _, name := range []string{"top-p", "top-k", "min-p"} {
+			if given[name] {
+				return fmt.Errorf("--%s requires a --temp above 0; without it, the likeliest token is taken", name)
+			}
+		}
+	}
 	switch {
 	case o.ops != "":
-		return beside("--ops", "batch", "model", "shape", "packing", "out")
+		for _, name := range slices.Sorted(maps.Keys(given)) {
+			if !slices.Contains([]string{"ops", "sizes", "rows", "device", "json", "plot"}, name) {
+				if len(name) > 1 {
+					name = "-" + name
+				}
+				return fmt.Errorf("--ops excludes -%s", name)
+			}
+		}
+		return nil
 	case given["sizes"] || given["rows"]:
 		return errors.New("--sizes and --rows require --ops")
 	case len(o.batch) == 0 && len(o.tests()) == 0:

@@ -91,7 +91,7 @@ func TestBadFolders(t *testing.T) {
 		"hidden size differs":    {set(config, "hidden_size", 512), []string{weights, "model."}},
 		"more layers than there": {set(config, "num_hidden_layers", 7), []string{"model.layers.6"}},
 		"heads do not divide":    {set(config, "num_key_value_heads", 3), []string{config, "num_key_value_heads"}},
-		"rope scaling":           {set(config, "rope_scaling", map[string]any{"rope_type": "yarn"}), []string{config, "yarn"}},
+		"rope scaling":           {set(config, "rope_scaling", map[string]any{"rope_type": "dynamic"}), []string{config, "dynamic"}},
 		"negative size":          {set(config, "hidden_size", -256), []string{config, "hidden_size"}},
 		"no tokenizer":           {remove(words), []string{words}},
 		"malformed tokenizer":    {write(words, "{}"), []string{words}},

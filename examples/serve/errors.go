@@ -69,7 +69,7 @@ func asAPIError(ctx context.Context, err error) *apiError {
 		return errShutdown
 	case errors.Is(err, checkpoint.ErrMissing): // model.Model's Head
 		return &apiError{status: http.StatusBadRequest, code: "unsupported", message: "this model has no head: it makes embeddings, but no text"}
-	case errors.Is(err, chat.ErrTemplate):
+	case errors.Is(err, chat.ErrTemplate) && !errors.Is(err, chat.ErrInternal):
 		return bad("messages", "%v", err)
 	case errors.Is(err, generate.ErrPrompt), errors.Is(err, tokenizer.ErrEncoding), errors.Is(err, sample.ErrParams), errors.Is(err, grammar.ErrWork):
 		return &apiError{status: http.StatusBadRequest, message: err.Error()}
@@ -104,7 +104,8 @@ func (e *apiError) body() any {
 	}{fields{brief(e.message), e.kind(), optional(brief(e.param)), optional(e.code)}}
 }
 
-// brief shortens a text for an answer or the log: it may contain all that a client has sent.
+// brief shortens a text for an answer, or for the log where the error is the client's: it may contain all that a client
+// has sent.
 func brief(text string) string {
 	const most = 500
 	if len(text) <= most {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/kompute-go/kompute-go/llm/chat"
 )
 
 // server is the HTTP side: routes, keys, limits, logs and metrics.
@@ -144,7 +146,11 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	note := noteOf(r.Context())
 	note.err = err
 	if e.status == http.StatusInternalServerError {
-		s.log.Error("request failed", "id", note.id, "error", err)
+		fields := []any{"id", note.id, "error", err}
+		if template := new(chat.TemplateError); errors.As(err, &template) && template.Stack != nil {
+			fields = append(fields, "stack", string(template.Stack))
+		}
+		s.log.Error("request failed", fields...)
 	}
 	if note.began {
 		note.status = e.status // what logs and metrics say of an answer that was cut off
@@ -260,7 +266,11 @@ func (s *server) logRequest(r *http.Request, n *note, took time.Duration) {
 		fields = append(fields, "prompt_tokens", n.prompt, "completion_tokens", n.answer, "ttft_ms", n.firstToken.Milliseconds(), "finish", n.finish)
 	}
 	if n.err != nil {
-		fields = append(fields, "error", brief(n.err.Error()))
+		text := n.err.Error()
+		if n.status < http.StatusInternalServerError {
+			text = brief(text)
+		}
+		fields = append(fields, "error", text)
 	}
 	level := slog.LevelDebug // of probes, metrics and the page
 	if strings.HasPrefix(r.URL.Path, "/v1/") {

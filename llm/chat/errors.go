@@ -16,14 +16,17 @@ var (
 	// ErrLimit says that a template took more time, steps, memory, depth or output
 	// than it may.
 	ErrLimit = errors.New("limit exceeded")
+	// ErrInternal says that a template failed by a bug of this package.
+	ErrInternal = errors.New("internal error")
 )
 
 // TemplateError reports a template that could not be parsed or rendered. It wraps
-// ErrTemplate, and also ErrLimit, context.Canceled or context.DeadlineExceeded if
-// that is the reason.
+// ErrTemplate, and also ErrLimit, ErrInternal, context.Canceled or
+// context.DeadlineExceeded if that is the reason.
 type TemplateError struct {
 	Stage  string // "parse" or "render"
 	Reason string // for raise_exception, the template's own message
+	Stack  []byte // with ErrInternal: where it happened
 	cause  error
 }
 

@@ -30,8 +30,9 @@ const (
 
 // MarkBegin and MarkEnd are what Options.Text can put around places in a text. A template
 // prints them as they are, also in lists and dictionaries, where it escapes other
-// characters of this kind, and does not count them as characters: a slice keeps the marks of
-// what it keeps. Unicode guarantees that they are not characters, so no text needs them.
+// characters of this kind, and does not count them as characters: comparisons and searches do
+// not see them. Those that begin before a character and those that end after it go where it
+// goes; what a template replaces loses them. Unicode guarantees that they are not characters, so no text needs them.
 const (
 	MarkBegin = string(jinja.MarkBegin)
 	MarkEnd   = string(jinja.MarkEnd)
@@ -82,7 +83,7 @@ func Parse(source string) (*Template, error) {
 
 // Render returns the text of a conversation. It fails with TemplateError, also if the
 // template itself refuses the conversation. The error also wraps ErrLimit if a limit
-// was exceeded, and the context's error once that is done.
+// was exceeded, ErrInternal for a bug, and the context's error once that is done.
 func (t *Template) Render(ctx context.Context, messages []Message, o Options) (string, error) {
 	if t == nil || t.compiled == nil {
 		return "", &TemplateError{Stage: "render", Reason: "the template is nil, or Parse did not make it"}
@@ -95,7 +96,11 @@ func (t *Template) Render(ctx context.Context, messages []Message, o Options) (s
 	defer stop()
 	text, err := t.compiled.Render(timed, data, jinja.Limits{Steps: maxSteps, Bytes: maxBytes, Output: maxOutput, Depth: maxDepth})
 	if err != nil {
-		return "", &TemplateError{Stage: "render", Reason: shorten(err.Error()), cause: cause(ctx, err)}
+		failed := &TemplateError{Stage: "render", Reason: shorten(err.Error()), cause: cause(ctx, err)}
+		if bug := new(jinja.PanicError); errors.As(err, &bug) {
+			failed.Stack = bug.Stack
+		}
+		return "", failed
 	}
 	return text, nil
 }
@@ -128,6 +133,8 @@ func shorten(message string) string {
 // cause returns the error that callers may test for, if the engine's error wraps one.
 func cause(ctx context.Context, err error) error {
 	switch {
+	case errors.Is(err, jinja.ErrPanic):
+		return ErrInternal
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, jinja.ErrLimit):

@@ -58,7 +58,7 @@ type Request struct {
 	Logits func(tokens []int32, logits []float32) error
 	// Grammar, if not nil, allows only tokens that follow it, after all fields above,
 	// and those of EOS only where the text may end; the answer ends when nothing can
-	// follow. If it takes too much work to find out what may follow, the request ends with
+	// follow. If it takes too much work to find out what may follow, the request may end with
 	// [grammar.ErrWork]. It begins after the text GrammarAfter, such as "</think>", or at once
 	// if that is empty; before it, tokens are free. What else the token that completes
 	// GrammarAfter holds is part of the constrained text if the grammar allows it there, and

@@ -73,7 +73,7 @@ func (f *Folder) Limits() model.Limits {
 }
 
 // EOS returns the tokens that end a turn: those of [checkpoint.Checkpoint.EOS] or, if
-// there are none, eos_token of tokenizer_config.json.
+// there are none, eos_token of tokenizer_config.json, if the tokenizer and the model have it.
 func (f *Folder) EOS() []int {
 	if f == nil {
 		return nil
@@ -168,7 +168,10 @@ func Turn(system, user string) []chat.Message {
 // template can write control tokens: in messages, tools and variables, something like
 // <|im_end|> is plain text. Control tokens are the added tokens that are special or that
 // the template has in its own text; of these, messages of the assistant may have those that
-// are not special, such as <think>. It fails with PromptError for an empty last message,
+// are not special, such as <think>. This also holds where the template deletes or joins parts of
+// a text: a token is a control token only if its first and its last character, apart from white
+// space, are the template's, as in '<|' ~ role ~ '|>'. What the template puts in place of a text,
+// such as '<' for '&lt;', is the template's. It fails with PromptError for an empty last message,
 // without a template, and for messages far too long for the model's context; with the
 // errors of the template and of the tokenizer, and with the context's once that is done.
 func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int, error) {

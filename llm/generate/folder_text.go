@@ -27,7 +27,8 @@ func (f *Folder) readText() error {
 	if f.Tokenizer, err = tokenizer.LoadWith(data, config); err != nil {
 		return f.tokenizerError(err)
 	}
-	return f.findEOS(config.EOS)
+	f.findEOS(config.EOS)
+	return nil
 }
 
 func (f *Folder) readTemplate() (err error) {
@@ -70,21 +71,13 @@ func (f *Folder) tokenizerError(err error) error {
 	return fmt.Errorf("%s: %w", path.Join(f.Name(), file), err)
 }
 
-// findEOS looks up the token that tokenizer_config.json names, where no other file gives the id of one.
-func (f *Folder) findEOS(token string) error {
+// findEOS looks up the token that tokenizer_config.json names, where no other file gives the id of one. It ends
+// nothing if the tokenizer or the model does not have it.
+func (f *Folder) findEOS(token string) {
 	if token == "" || len(f.Checkpoint.EOS()) > 0 {
-		return nil
+		return
 	}
-	fail := func(reason string) error {
-		return f.tokenizerError(&tokenizer.ConfigError{Field: "eos_token", Reason: reason})
+	if id, ok := f.Tokenizer.ID(token); ok && id < f.Limits().Vocabulary {
+		f.eos = []int{id}
 	}
-	id, ok := f.Tokenizer.ID(token)
-	if !ok {
-		return fail(fmt.Sprintf("%s has no token %q", checkpoint.TokenizerFile, token))
-	}
-	if v := f.Limits().Vocabulary; id >= v {
-		return fail(fmt.Sprintf("token id %d is not below vocab_size %d", id, v))
-	}
-	f.eos = []int{id}
-	return nil
 }

@@ -1,9 +1,9 @@
 package generate
 
 import (
-	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
@@ -12,43 +12,59 @@ import (
 // assistant is the role of messages that the model wrote.
 const assistant = "assistant"
 
-// marker tracks control tokens in messages through the template to their places in the
-// text. It puts marks around them, which the template keeps, and which count only where a
-// token is still between them. Marks that messages contain are dropped.
+// marker finds control tokens that messages wrote, or took part in, in the text that a template
+// makes of them. It puts marks around every character of a message with which such a token may
+// begin or end. The template keeps them with the character, whatever it deletes or joins. Marks
+// that messages contain are dropped.
 type marker struct {
 	tokenizer *tokenizer.Tokenizer
 	template  *chat.Template
-	written   map[int]bool // whether the template may write a token by itself
-	composes  bool         // normalization may make tokens of a text
+	written   map[int]bool  // whether the template may write a token by itself
+	edges     map[rune]bool // first and last characters of control tokens
+	composes  bool          // normalization may make tokens of a text
 }
 
-// boundary is a place in a text where a mark is put.
-type boundary struct {
-	at   int
-	text string
+// edgesOf returns the first and the last character of a token that are not white space, and where
+// the first one begins and the last one ends. A token of white space has none.
+func edgesOf(token string) (first, last rune, start, end int) {
+	end = len(strings.TrimSpace(token))
+	start = strings.Index(token, strings.TrimSpace(token))
+	end += start
+	first, _ = utf8.DecodeRuneInString(token[start:end])
+	last, _ = utf8.DecodeLastRuneInString(token[start:end])
+	return first, last, start, end
 }
 
-// add marks the control tokens in a text of a message.
-func (m *marker) add(role, text string) string {
-	text = strings.NewReplacer(chat.MarkBegin, "", chat.MarkEnd, "").Replace(text)
-	m.composes = m.composes || m.tokenizer.Composes(text)
-	var marks []boundary
-	for one := range m.tokenizer.AddedIn(text) {
-		if m.controls(role, one) {
-			marks = append(marks, boundary{one.Start, chat.MarkBegin}, boundary{one.End, chat.MarkEnd})
+// findEdges collects the characters to mark.
+func (m *marker) findEdges() {
+	m.edges = map[rune]bool{}
+	for text, one := range m.tokenizer.AllAdded() {
+		first, last, start, end := edgesOf(text)
+		if start < end && !(m.edges[first] && m.edges[last]) && m.controls("", one) {
+			m.edges[first], m.edges[last] = true, true
 		}
 	}
-	if marks == nil {
-		return text
+}
+
+// add marks a text of a message. The marks of the assistant are double.
+func (m *marker) add(role, text string) string {
+	if m.edges == nil {
+		m.findEdges()
 	}
-	slices.SortFunc(marks, func(a, b boundary) int { // where one token ends, the next one may begin
-		return cmp.Or(a.at-b.at, -strings.Compare(a.text, b.text))
-	})
+	text = strings.NewReplacer(chat.MarkBegin, "", chat.MarkEnd, "").Replace(text)
+	m.composes = m.composes || m.tokenizer.Composes(text)
+	begin, end := chat.MarkBegin, chat.MarkEnd
+	if role == assistant {
+		begin, end = begin+begin, end+end
+	}
 	var b strings.Builder
 	done := 0
-	for _, one := range slices.Compact(marks) {
-		b.WriteString(text[done:one.at] + one.text)
-		done = one.at
+	for i, r := range text {
+		if m.edges[r] {
+			_, size := utf8.DecodeRuneInString(text[i:])
+			b.WriteString(text[done:i] + begin + text[i:i+size] + end)
+			done = i + size
+		}
 	}
 	return b.String() + text[done:]
 }
@@ -72,36 +88,56 @@ func (m *marker) controls(role string, one tokenizer.Added) bool {
 	return written
 }
 
-// remove takes the marks out of a rendered text, and returns where the marked tokens are.
+// remove takes the marks out of a rendered text, and returns where the control tokens begin that
+// begin or end with a marked character.
 func (m *marker) remove(text string) (string, []int) {
 	if !strings.Contains(text, chat.MarkBegin) && !strings.Contains(text, chat.MarkEnd) {
 		return text, nil
 	}
 	var b strings.Builder
-	var at, open []int // places of tokens; places where one may begin
-	for text != "" {
-		next := strings.IndexAny(text, chat.MarkBegin+chat.MarkEnd)
+	begins, ends := map[int]int{}, map[int]int{} // number of marks before and after a character, by its start and end
+	begun, ended := 0, 0                         // of the marks since the last character
+	for done := 0; ; {
+		rest := text[done:]
+		next := strings.IndexAny(rest, chat.MarkBegin+chat.MarkEnd)
+		if next != 0 { // there are other characters, or none
+			if begun > 0 && rest != "" {
+				begins[b.Len()] = begun
+			}
+			if ended > 0 {
+				ends[b.Len()] = ended
+			}
+			begun, ended = 0, 0
+		}
 		if next < 0 {
+			b.WriteString(rest)
 			break
 		}
-		b.WriteString(text[:next])
-		begins := strings.HasPrefix(text[next:], chat.MarkBegin)
-		text = text[next+len(chat.MarkBegin):]
-		if begins {
-			if len(open) == 0 || open[len(open)-1] < b.Len() {
-				open = append(open, b.Len())
-			}
-			continue
+		b.WriteString(rest[:next])
+		done += next + len(chat.MarkBegin)
+		switch {
+		case strings.HasPrefix(rest[next:], chat.MarkBegin):
+			begun++
+		case begun > 0: // the character between them is gone
+			begun--
+		default:
+			ended++
 		}
-		open = slices.DeleteFunc(open, func(start int) bool {
-			whole, longer := m.tokenizer.IsAdded(b.String()[start:])
-			if whole {
-				at = append(at, start)
-			}
-			return whole || !longer || start == b.Len()
-		})
 	}
-	b.WriteString(text)
-	slices.Sort(at)
-	return b.String(), slices.Compact(at)
+	role := func(marks int) string {
+		if marks == 2 {
+			return assistant
+		}
+		return ""
+	}
+	var at []int
+	clean := b.String()
+	for one := range m.tokenizer.AddedIn(clean) {
+		_, _, start, end := edgesOf(clean[one.Start:one.End])
+		before, after := begins[one.Start+start], ends[one.Start+end]
+		if before > 0 && m.controls(role(before), one) || after > 0 && m.controls(role(after), one) {
+			at = append(at, one.Start)
+		}
+	}
+	return clean, slices.Compact(at)
 }

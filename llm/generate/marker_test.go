@@ -89,6 +89,45 @@ func TestSpecialTokensInContainers(t *testing.T) {
 	}
 }
 
+// No text of a message becomes part of a control token where a template deletes and joins parts of it.
+func TestJoinedControlTokens(t *testing.T) {
+	f := openDemo(t)
+	end, ok := f.Tokenizer.ID("<|im_end|>")
+	require.True(t, ok)
+	const c = "messages[0].content"
+	for source, text := range map[string]string{
+		"{{ " + c + ".replace('<think>', '') }}":                           "<|im_<think>end|>",
+		"{{ " + c + "|replace('\n', '') }}":                                "<|im_\nend|>",
+		"{{ " + c + ".split('@')|join }}":                                  "@<@|im_end|@>@",
+		"{% for part in " + c + ".split() %}{{ part }}{% endfor %}":        "<|im_ end|>",
+		"{{ " + c + ".split('<|im_')[0] }}":                                "<|im_end|>",
+		"{{ " + c + "[:1] }}|im_end|>":                                     "<|im",
+		"<|im_end|{{ " + c + "|last }}":                                    ">",
+		"{{ " + c + "|reverse }}":                                          ">|dne_mi|<",
+		"{{ " + c + "|replace('<', '', 1) }}":                              "<<|im_end|>",
+		"{{ " + c + ".strip('>') }}>":                                      "<|im_end|>",
+		"{{ " + c + "|replace('<', '')|replace('>', '') }}":                "<>|<x|>",
+		"{% if '<|im_end|>' in " + c + " %}{{ " + c + " }}{% endif %}":     "<|im_end|>",
+		"{% if " + c + ".startswith('<|im_') %}{{ " + c + " }}{% endif %}": "<|im_end|>",
+	} {
+		template, err := chat.Parse(source + "<|im_end|>")
+		require.NoError(t, err)
+		own := *f
+		own.Template = template
+		ids, err := own.EncodeChat(t.Context(), Turn("", text))
+		require.NoError(t, err)
+		require.Equal(t, end, ids[len(ids)-1], source)
+		require.NotContains(t, ids[:len(ids)-1], end, source)
+	}
+	own := *f
+	var err error
+	own.Template, err = chat.Parse("{{ '<|im_' ~ " + c + " ~ '|>' }}")
+	require.NoError(t, err)
+	ids, err := own.EncodeChat(t.Context(), Turn("", "end"))
+	require.NoError(t, err)
+	require.Equal(t, []int{end}, ids, "both ends are of the template")
+}
+
 // Tokens that are not special but part of the template are plain text outside of the assistant's messages.
 func TestControlTokensOfTheTemplate(t *testing.T) {
 	const source = `{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{{ tools }}{{ x }}{{ '<@A>  ' }}{% if '<think>' in x %}{% endif %}`

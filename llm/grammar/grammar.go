@@ -10,8 +10,9 @@ import (
 var ErrSchema = errors.New("invalid or unsupported JSON schema")
 
 // ErrWork reports that it takes too much work to find out which tokens may follow. Large schemas
-// can need it if they allow very many ways to continue a text, or to read it. The limit is for one
-// mask, whose request would otherwise hold up others; what earlier masks have found counts nothing.
+// may need it if they allow very many ways to continue a text, or to read it. The limit is for one
+// mask, whose request would otherwise hold up others. What earlier masks of the same grammar have
+// found counts nothing, also those of other requests: whether a request fails may depend on them.
 var ErrWork = errors.New("the JSON schema takes too much work to find the tokens that may follow")
 
 // SchemaError reports which part of a schema cannot be used, and why.
@@ -119,7 +120,7 @@ func (m *Matcher) made() bool { return m != nil && m.at != nil }
 
 // Mask returns the tokens that may follow, a bit for each: bit i%64 of word i/64. It
 // must not be changed. Tokens without text, such as special tokens, are never
-// allowed: use Complete to find out whether the text may end. It fails with ErrWork.
+// allowed: use Complete to find out whether the text may end. It may fail with ErrWork.
 func (m *Matcher) Mask() ([]uint64, error) {
 	if !m.made() {
 		return nil, nil

@@ -133,7 +133,10 @@ func (t *Transformer) readScaling(f *checkpoint.Fields) {
 			Factor:     required(inner, "factor", 1, most),
 			LowFactor:  required(inner, "low_freq_factor", 1/most, most),
 			HighFactor: required(inner, "high_freq_factor", 1/most, most),
-			OldContext: inner.Size("original_max_position_embeddings"),
+			OldContext: oldContext(f, inner),
+		}
+		if s.OldContext == 0 {
+			inner.Fail(oldContextField, "missing")
 		}
 		if s.HighFactor <= s.LowFactor {
 			inner.Fail("high_freq_factor", "%g is not above low_freq_factor %g", s.HighFactor, s.LowFactor)
@@ -149,7 +152,7 @@ func (t *Transformer) readScaling(f *checkpoint.Fields) {
 // readYarn reads a [YarnScaling]. The context becomes what the scaling is for:
 // config.json often keeps the old one in max_position_embeddings.
 func (t *Transformer) readYarn(f, inner *checkpoint.Fields) {
-	const most, old = 1e6, "original_max_position_embeddings"
+	const most = 1e6
 	for _, name := range []string{"mscale", "mscale_all_dim"} {
 		if inner.Has(name) {
 			f.Unsupported("setting of RoPE scaling yarn", name)
@@ -162,7 +165,7 @@ func (t *Transformer) readYarn(f, inner *checkpoint.Fields) {
 		Factor:     required(inner, "factor", 1, most),
 		BetaFast:   inner.Number("beta_fast", 32, 1/most, most),
 		BetaSlow:   inner.Number("beta_slow", 1, 1/most, most),
-		OldContext: f.SizeOr(old, inner.SizeOr(old, t.MaxPositions)), // in the order of transformers
+		OldContext: oldContext(f, inner),
 	}
 	s.AttentionFactor = inner.Number("attention_factor", 0.1*math.Log(max(s.Factor, 1))+1, 1/most, most)
 	if s.BetaFast < s.BetaSlow {
@@ -171,11 +174,21 @@ func (t *Transformer) readYarn(f, inner *checkpoint.Fields) {
 	if t.RopeTheta <= 1 {
 		f.Fail("rope_theta", "%g is not above 1, which RoPE scaling yarn needs", t.RopeTheta)
 	}
-	if f.Has(old) || inner.Has(old) {
+	if s.OldContext == 0 {
+		s.OldContext = t.MaxPositions
+	} else {
 		scaled := min(s.Factor*float64(s.OldContext), checkpoint.MaxSize)
 		t.MaxPositions = max(t.MaxPositions, int(scaled))
 	}
 	t.Scaling = s
+}
+
+const oldContextField = "original_max_position_embeddings"
+
+// oldContext reads the context before scaling, in transformers' order: beside the object for RoPE
+// scaling, then in it. It is 0 where neither has it.
+func oldContext(f, inner *checkpoint.Fields) int {
+	return f.SizeOr(oldContextField, inner.SizeOr(oldContextField, 0))
 }
 
 // required reads a number that must be given.

@@ -57,6 +57,28 @@ func TestGoldenRoPE(t *testing.T) {
 	}
 }
 
+// The context before scaling may be beside the object, as for all forms; that comes first. llama3 needs one.
+func TestOldContextOfLlama3(t *testing.T) {
+	llama := func(more object) object {
+		s := object{"rope_type": "llama3", "factor": 4, "low_freq_factor": 1, "high_freq_factor": 4}
+		maps.Copy(s, more)
+		return s
+	}
+	const old = "original_max_position_embeddings"
+	for want, changes := range map[int]object{
+		64:  {"rope_scaling": llama(object{old: 64})},
+		128: {"rope_scaling": llama(nil), old: 128},
+		256: {"rope_scaling": llama(object{old: 64}), old: 256},
+	} {
+		got, err := transformer(t, changes)
+		require.NoError(t, err)
+		require.Equal(t, model.Llama3Scaling{Factor: 4, LowFactor: 1, HighFactor: 4, OldContext: want}, got.Scaling)
+	}
+	_, err := transformer(t, object{"rope_scaling": llama(nil)})
+	require.ErrorIs(t, err, checkpoint.ErrConfig)
+	require.ErrorContains(t, err, "rope_scaling."+old+": missing")
+}
+
 // The settings of yarn, and the context that it makes.
 func TestYarn(t *testing.T) {
 	yarn := func(more object) object {

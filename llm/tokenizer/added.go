@@ -61,14 +61,6 @@ func (a *addedSet) longest(text string) (token *addedToken, length int) {
 	return token, length
 }
 
-// after returns what follows a text in the trie, or nil where no token begins with it.
-func (a *addedSet) after(text string) *addedSet {
-	for i := 0; i < len(text) && a != nil; i++ {
-		a = a.next[text[i]]
-	}
-	return a
-}
-
 // all yields the tokens that text starts with, and their lengths.
 func (a *addedSet) all(text string) iter.Seq2[*addedToken, int] {
 	return func(yield func(*addedToken, int) bool) {

@@ -100,11 +100,11 @@ func configError(a addedToken, format string, args ...any) error {
 	return &ConfigError{Field: fmt.Sprintf("added_tokens_decoder.%d", a.ID), Reason: fmt.Sprintf(format, args...)}
 }
 
-// merge adds the configuration's tokens to those of tokenizer.json, and fails with ConfigError if they contradict each
-// other or the vocabulary. Of the two descriptions of one token the configuration's counts, as in transformers.
-func (t *Tokenizer) merge(added []addedToken, c *Config) ([]addedToken, error) {
+// merge adds the configuration's tokens to those of tokenizer.json. Of the two descriptions of one token the
+// configuration's counts, as in transformers. An entry whose id or text is another token's in tokenizer.json is ignored.
+func (t *Tokenizer) merge(added []addedToken, c *Config) []addedToken {
 	if c == nil {
-		return added, nil
+		return added
 	}
 	places, texts := make(map[string]int, len(added)), make(map[int]string, len(added))
 	for i, a := range added {
@@ -123,15 +123,12 @@ func (t *Tokenizer) merge(added []addedToken, c *Config) ([]addedToken, error) {
 			id, known = added[i].ID, true
 		}
 		switch {
-		case taken && text != a.Content:
-			return nil, configError(a, "its content is %q, but tokenizer.json has %q", a.Content, text)
-		case known && id != a.ID:
-			return nil, configError(a, "tokenizer.json gives %q the id %d", a.Content, id)
+		case taken && text != a.Content, known && id != a.ID:
 		case there:
 			added[i] = a
 		default:
 			added = append(added, a)
 		}
 	}
-	return added, nil
+	return added
 }

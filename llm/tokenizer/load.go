@@ -60,8 +60,8 @@ func (m *mergeLine) UnmarshalJSON(raw []byte) error {
 // UnsupportedError.
 func Load(data []byte) (*Tokenizer, error) { return LoadWith(data, nil) }
 
-// LoadWith is Load with the added tokens of tokenizer_config.json, unless that is nil. Besides the
-// errors of Load it fails with ConfigError, if the two files contradict each other.
+// LoadWith is Load with the added tokens of tokenizer_config.json, unless that is nil. Where the two
+// files contradict each other, ids and texts are those of tokenizer.json.
 func LoadWith(data []byte, c *Config) (*Tokenizer, error) {
 	if !utf8.Valid(data) {
 		return nil, &FormatError{Reason: "not valid UTF-8"}
@@ -84,11 +84,7 @@ func LoadWith(data []byte, c *Config) (*Tokenizer, error) {
 	if err := loadDecoder(f.Decoder, 0); err != nil {
 		return nil, err
 	}
-	added, err := t.merge(f.AddedTokens, c)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.loadAdded(added); err != nil {
+	if err := t.loadAdded(t.merge(f.AddedTokens, c)); err != nil {
 		return nil, err
 	}
 	return t, t.loadPostProcessor(f.PostProcessor, 0)
@@ -211,15 +207,14 @@ func (t *Tokenizer) loadAdded(added []addedToken) error {
 		t.tokens[a.ID] = entry{text: a.Content, bytes: a.Content, special: a.Special}
 		t.ids[a.Content] = a.ID
 		t.limit, t.longest = max(t.limit, a.ID+1), max(t.longest, len(a.Content))
+		found := *a
 		if !a.Normalized {
 			t.raw.add(a.Content, a)
-			continue
+		} else {
+			found.Content = t.normalize(a.Content)
+			t.normalized.add(found.Content, a)
 		}
-		content := a.Content
-		for _, form := range t.forms {
-			content = normalize(form, content)
-		}
-		t.normalized.add(content, a)
+		t.added = append(t.added, found)
 	}
 	return nil
 }

@@ -53,17 +53,18 @@ func (t *Tokenizer) AddedIn(text string) iter.Seq[Added] {
 	}
 }
 
-// IsAdded reports whether a text is an added token, and whether it begins a longer one.
-func (t *Tokenizer) IsAdded(text string) (is, begins bool) {
-	if t == nil {
-		return false, false
-	}
-	for _, set := range []*addedSet{t.raw, t.normalized} {
-		if set = set.after(text); set != nil {
-			is, begins = is || set.token != nil, begins || len(set.next) > 0
+// AllAdded yields all added tokens, as texts that AddedIn finds as a whole.
+func (t *Tokenizer) AllAdded() iter.Seq2[string, Added] {
+	return func(yield func(string, Added) bool) {
+		if t == nil {
+			return
+		}
+		for _, a := range t.added {
+			if !yield(a.Content, Added{ID: a.ID, End: len(a.Content), Special: a.Special}) {
+				return
+			}
 		}
 	}
-	return is, begins
 }
 
 // Composes reports whether normalization may make added tokens that a text does not have as

@@ -15,8 +15,9 @@ type Tokenizer struct {
 	bpe        bpe
 	forms      []norm.Form
 	splitters  []splitter
-	raw        *addedSet // added tokens found in the text before normalization
-	normalized *addedSet // added tokens found after normalization
+	raw        *addedSet    // added tokens found in the text before normalization
+	normalized *addedSet    // added tokens found after normalization
+	added      []addedToken // with their contents normalized, if that is how they are found
 	tokens     map[int]entry
 	ids        map[string]int
 	limit      int // one more than the largest id

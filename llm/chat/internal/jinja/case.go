@@ -3,7 +3,6 @@ package jinja
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
@@ -32,7 +31,7 @@ func upper(s string) string { return cases.Upper(language.Und).String(s) }
 func lower(s string) string { return cases.Lower(language.Und).String(s) }
 
 func capitalize(s string) string {
-	_, size := utf8.DecodeRuneInString(s)
+	size := nextCharacter(s)
 	return strings.ToTitle(s[:size]) + lower(s[size:])
 }
 
@@ -40,6 +39,9 @@ func capitalize(s string) string {
 func title(s string) string {
 	start := true
 	return strings.Map(func(r rune) rune {
+		if isMark(r) {
+			return r
+		}
 		was := start
 		start = isSpace(r) || strings.ContainsRune("-({[<", r)
 		if was {
@@ -53,6 +55,9 @@ func title(s string) string {
 func titleWords(s string) string {
 	start := true
 	return strings.Map(func(r rune) rune {
+		if isMark(r) {
+			return r
+		}
 		was := start
 		start = !unicode.IsLetter(r)
 		if was {

@@ -34,13 +34,11 @@ func (m *meter) equal(a, b Value) (bool, error) {
 	switch x := a.(type) {
 	case string:
 		y, ok := b.(string)
-		if !ok || len(x) != len(y) {
+		if !ok || len(x) != len(y) && !isMarked(x) && !isMarked(y) {
 			return false, nil
 		}
-		if err := m.scan(len(x)); err != nil {
-			return false, err
-		}
-		return x == y, nil
+		order, err := m.orderTexts(x, y)
+		return order == 0, err
 	case nil:
 		return b == nil, nil
 	case Undefined:
@@ -70,6 +68,9 @@ func same(a, b Value) bool {
 		return ok && a.Dict == b.Dict
 	case Undefined:
 		return false
+	case string:
+		b, ok := b.(string)
+		return ok && compareTexts(a, b) == 0
 	case float64:
 		b, ok := b.(float64)
 		return ok && math.Float64bits(a) == math.Float64bits(b)
@@ -139,10 +140,10 @@ func (m *meter) order(a, b Value) (int, error) {
 }
 
 func (m *meter) orderTexts(a, b string) (int, error) {
-	if err := m.scan(min(len(a), len(b))); err != nil {
+	if err := m.scan(len(a) + len(b)); err != nil {
 		return 0, err
 	}
-	return strings.Compare(a, b), nil
+	return compareTexts(a, b), nil
 }
 
 func orderNumbers(a, b Value, x, y float64) int {
@@ -177,7 +178,8 @@ func (m *meter) contains(v, item Value) (bool, error) {
 		if err := m.scan(len(v)); err != nil {
 			return false, err
 		}
-		return strings.Contains(v, s), nil
+		u, err := m.unmark(v)
+		return strings.Contains(u.plain, withoutMarks(s)), err
 	case *List:
 		for _, one := range v.Items {
 			if same, err := m.equal(one, item); same || err != nil {

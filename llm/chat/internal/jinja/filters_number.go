@@ -31,7 +31,7 @@ func floatFilter(c *Call) (Value, error) {
 		if err := c.takeMany(2, int64(len(s))); err != nil { // errors quote it
 			return nil, err
 		}
-		if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
+		if f, err := strconv.ParseFloat(strings.TrimSpace(withoutMarks(s)), 64); err == nil {
 			return f, nil
 		}
 	}
@@ -60,6 +60,7 @@ func intFilter(c *Call) (Value, error) {
 		if err := c.takeMany(4, int64(len(v))); err != nil { // errors quote it
 			return nil, err
 		}
+		v = withoutMarks(v)
 		if base == 0 || base >= 2 && base <= 36 {
 			digits := strings.TrimSpace(v)
 			if prefix := map[int64]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {

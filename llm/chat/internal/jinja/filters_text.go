@@ -3,6 +3,7 @@ package jinja
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 func trimFilter(c *Call) (Value, error) {
@@ -23,7 +24,7 @@ func trimFilter(c *Call) (Value, error) {
 	if err := c.scan(len(s)); err != nil {
 		return nil, err
 	}
-	return strings.TrimFunc(s, isSpace), nil
+	return trimRight(trimLeft(s, isSpace), isSpace), nil
 }
 
 // strip takes characters off one or both ends of a text.
@@ -40,10 +41,10 @@ func (m *meter) strip(s, chars string, left, right bool) (Value, error) {
 	}
 	in := func(r rune) bool { return set[r] }
 	if left {
-		s = strings.TrimLeftFunc(s, in)
+		s = trimLeft(s, in)
 	}
 	if right {
-		s = strings.TrimRightFunc(s, in)
+		s = trimRight(s, in)
 	}
 	return s, nil
 }
@@ -79,7 +80,12 @@ func (c *Call) replace(s string) (Value, error) {
 	if err := c.scan(len(s) + len(old)); err != nil {
 		return nil, err
 	}
-	n := strings.Count(s, old)
+	u, err := c.unmark(s)
+	if err != nil {
+		return nil, err
+	}
+	old = withoutMarks(old)
+	n := strings.Count(u.plain, old)
 	if most >= 0 {
 		n = int(min(int64(n), most))
 	}
@@ -89,7 +95,26 @@ func (c *Call) replace(s string) (Value, error) {
 	if err := c.take(len(s)); err != nil {
 		return nil, err
 	}
-	return strings.Replace(s, old, by, n), nil
+	if u.marks == nil {
+		return strings.Replace(s, old, by, n), nil
+	}
+	var b strings.Builder
+	b.Grow(len(s) + n*len(by))
+	done := 0 // in u.plain
+	for at := 0; n > 0; n-- {
+		if old != "" {
+			at += strings.Index(u.plain[at:], old)
+		}
+		b.WriteString(u.part(done, at) + by)
+		done = at + len(old)
+		at = done
+		if old == "" {
+			_, size := utf8.DecodeRuneInString(u.plain[at:])
+			at += size
+		}
+	}
+	b.WriteString(u.part(done, len(u.plain)))
+	return b.String(), nil
 }
 
 func wordcountFilter(c *Call) (Value, error) {
@@ -101,7 +126,7 @@ func wordcountFilter(c *Call) (Value, error) {
 		return nil, err
 	}
 	words := int64(0)
-	for range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '_' }) {
+	for range strings.FieldsFuncSeq(withoutMarks(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) && r != '_' }) {
 		words++
 	}
 	return words, nil

@@ -165,4 +165,7 @@ func TestPanicsAreErrors(t *testing.T) {
 	_, err = template.Render(t.Context(), map[string]Value{"f": f}, Limits{})
 	require.ErrorIs(t, err, ErrPanic)
 	require.ErrorContains(t, err, "oh")
+	var e *PanicError
+	require.ErrorAs(t, err, &e)
+	require.Contains(t, string(e.Stack), "TestPanicsAreErrors")
 }

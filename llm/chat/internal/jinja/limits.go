@@ -25,8 +25,20 @@ type Limits struct {
 // ErrLimit is wrapped by the error of a rendering that exceeds a limit.
 var ErrLimit = errors.New("limit exceeded")
 
-// ErrPanic is wrapped by the error of a rendering that would have ended the program.
+// ErrPanic is wrapped by PanicError.
 var ErrPanic = errors.New("internal error")
+
+// PanicError is the error of a rendering that would have ended the program.
+type PanicError struct {
+	Value any
+	Stack []byte // where it happened
+}
+
+// Error has no stack.
+func (e *PanicError) Error() string { return fmt.Sprintf("%v: %v", ErrPanic, e.Value) }
+
+// Unwrap returns ErrPanic.
+func (e *PanicError) Unwrap() error { return ErrPanic }
 
 // The costs of operations.
 const (

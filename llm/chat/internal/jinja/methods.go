@@ -89,10 +89,10 @@ func stripMethod(left, right bool) builtin {
 			return c.strip(s, chars, left, right)
 		}
 		if left {
-			s = strings.TrimLeftFunc(s, isSpace)
+			s = trimLeft(s, isSpace)
 		}
 		if right {
-			s = strings.TrimRightFunc(s, isSpace)
+			s = trimRight(s, isSpace)
 		}
 		return s, nil
 	}
@@ -158,7 +158,7 @@ func zfillMethod(c *Call) (Value, error) {
 
 func isMethod(holds func(rune) bool) builtin {
 	return func(c *Call) (Value, error) {
-		s := c.value().(string)
+		s := withoutMarks(c.value().(string))
 		return s != "" && strings.IndexFunc(s, func(r rune) bool { return !holds(r) }) < 0, nil
 	}
 }

@@ -3,6 +3,7 @@ package jinja
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // span returns the part of n characters or items that two arguments choose, which may be
@@ -86,7 +87,8 @@ func countMethod(c *Call) (Value, error) {
 	if err != nil || !ok {
 		return int64(0), err
 	}
-	return int64(strings.Count(s, sub)), nil
+	u, err := c.unmark(s)
+	return int64(strings.Count(u.plain, withoutMarks(sub))), err
 }
 
 // findMethod counts characters, not bytes.
@@ -100,13 +102,17 @@ func findMethod(find func(s, sub string) int, must bool) builtin {
 		if err != nil {
 			return nil, err
 		}
+		u, err := c.unmark(s)
+		if err != nil {
+			return nil, err
+		}
 		at := -1
 		if ok {
-			at = find(s, sub)
+			at = find(u.plain, withoutMarks(sub))
 		}
 		switch {
 		case at >= 0:
-			at = before + length(s[:at])
+			at = before + utf8.RuneCountInString(u.plain[:at])
 		case must:
 			return nil, fmt.Errorf("the text is not there")
 		}

@@ -23,46 +23,51 @@ func splitMethod(fromRight bool) builtin {
 		if err != nil {
 			return nil, err
 		}
-		if by == "" {
+		if by = withoutMarks(by); by == "" {
 			return nil, fmt.Errorf("split by nothing")
 		}
-		return c.texts(splitBy(s, by, most, fromRight), fromRight)
+		u, err := c.unmark(s)
+		if err != nil {
+			return nil, err
+		}
+		return c.texts(splitBy(u, by, most, fromRight), fromRight)
 	}
 }
 
 // splitBy splits at most the given number of times, or everywhere if that is
 // negative. From the right, the last piece comes first.
-func splitBy(s, by string, most int64, fromRight bool) iter.Seq[string] {
+func splitBy(u unmarked, by string, most int64, fromRight bool) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		rest, piece, found := s, "", true
+		start, end := 0, len(u.plain) // of the rest
 		for left := most; left != 0; left-- {
+			rest := u.plain[start:end]
+			at := strings.Index(rest, by)
 			if fromRight {
-				at := strings.LastIndex(rest, by)
-				if found = at >= 0; found {
-					rest, piece = rest[:at], rest[at+len(by):]
-				}
-			} else {
-				var after string
-				if piece, after, found = strings.Cut(rest, by); found {
-					rest = after
-				}
+				at = strings.LastIndex(rest, by)
 			}
-			if !found {
+			if at < 0 {
 				break
+			}
+			at += start
+			piece := u.part(start, at)
+			if fromRight {
+				piece, end = u.part(at+len(by), end), at
+			} else {
+				start = at + len(by)
 			}
 			if !yield(piece) {
 				return
 			}
 		}
-		yield(rest)
+		yield(u.part(start, end))
 	}
 }
 
 // splitSpaces is splitBy at runs of white space.
 func splitSpaces(s string, most int64, fromRight bool) iter.Seq[string] {
-	trim, cut := strings.TrimLeftFunc, strings.IndexFunc
+	trim, cut := trimLeft, strings.IndexFunc
 	if fromRight {
-		trim, cut = strings.TrimRightFunc, strings.LastIndexFunc
+		trim, cut = trimRight, strings.LastIndexFunc
 	}
 	return func(yield func(string) bool) {
 		rest := trim(s, isSpace)
@@ -112,12 +117,16 @@ func partitionMethod(find func(s, sub string) int) builtin {
 		if err != nil {
 			return nil, err
 		}
-		if by == "" {
+		if by = withoutMarks(by); by == "" {
 			return nil, fmt.Errorf("partition by nothing")
 		}
-		at := find(s, by)
-		if at >= 0 {
-			return tuple(s[:at], by, s[at+len(by):]), nil
+		u, err := c.unmark(s)
+		if err != nil {
+			return nil, err
+		}
+		if at := find(u.plain, by); at >= 0 {
+			end := at + len(by)
+			return tuple(u.part(0, at), u.part(at, end), u.part(end, len(u.plain))), nil
 		}
 		if find("aa", "a") == 0 {
 			return tuple(s, "", ""), nil

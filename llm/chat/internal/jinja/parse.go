@@ -3,6 +3,7 @@ package jinja
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
@@ -197,12 +198,12 @@ func (p *parser) acceptName(of string) {
 }
 
 // Render runs the template. It fails with the context's cause once that is done, with
-// ErrLimit beyond a limit, and with ErrPanic where a bug of this package would end the
+// ErrLimit beyond a limit, and with PanicError where a bug of this package would end the
 // program.
 func (t *Template) Render(ctx context.Context, variables map[string]Value, limits Limits) (_ string, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("%w: %v", ErrPanic, v)
+			err = &PanicError{v, debug.Stack()}
 		}
 	}()
 	r := newRender(ctx, variables, limits)

@@ -125,8 +125,10 @@ func Map(v Value, fn func(string) string) Value {
 // normalKey gives keys that are equal in Python, such as 1, 1.0 and True, the same form.
 func normalKey(key Value) (Value, bool) {
 	switch k := key.(type) {
-	case nil, string, int64, longInteger:
+	case nil, int64, longInteger:
 		return k, true
+	case string:
+		return withoutMarks(k), true
 	case bool:
 		return asInt(k), true
 	case float64:
