@@ -88,7 +88,13 @@ func closed(ctx context.Context, closing <-chan struct{}) error {
 func (s *Stream) finish() {
 	defer close(s.closing)
 	m := s.lastFlush()
-	err := m.wait(context.Background())
+	if err := m.wait(context.Background()); err != nil {
+		// Before the queue is closed, which then answers those who wait for lost work as if it
+		// were done: they must find the error.
+		s.dev.mu.Lock()
+		s.poisoned(err)
+		s.dev.mu.Unlock()
+	}
 	s.closeRegions()
 	s.lastStats()
 	s.queue.close()
@@ -97,9 +103,6 @@ func (s *Stream) finish() {
 	s.done = ^uint64(0)
 	delete(s.dev.streams, s)
 	s.dev.cond.Broadcast()
-	if err != nil {
-		s.poisoned(err)
-	}
 }
 
 // lastFlush submits what was enqueued, and closes capture and scopes.

@@ -138,3 +138,37 @@ func TestProfileHeedsItsContext(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
+
+// lostQueue is a queue whose work is lost, and which says so only until it is closed.
+type lostQueue struct {
+	queue
+	closed  bool
+	closing func() // called once it is
+}
+
+func (q *lostQueue) wait(context.Context, uint64) error {
+	if q.closed {
+		return nil
+	}
+	return ErrDeviceLost
+}
+
+func (q *lostQueue) close() {
+	q.closed = true
+	q.closing()
+	q.queue.close()
+}
+
+// Who waits for lost work while its stream is being closed is not told that it is done.
+func TestWaitingWhileALostStreamCloses(t *testing.T) {
+	d, err := Open("cpu")
+	require.NoError(t, err)
+	s := newStream(t, d)
+	ev := &Event{mark{s, 1}}
+	var during error
+	s.queue = &lostQueue{queue: s.queue, closing: func() { during = ev.Wait(bg) }}
+	require.ErrorIs(t, s.Close(), ErrDeviceLost)
+	require.ErrorIs(t, during, ErrDeviceLost)
+	require.ErrorIs(t, ev.Wait(bg), ErrDeviceLost)
+	_ = d.Close() // it counts as lost
+}

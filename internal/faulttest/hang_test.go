@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,4 +186,26 @@ func TestEnqueueingOnADeviceThatHangs(t *testing.T) {
 		}
 		return s.Err()
 	}), context.DeadlineExceeded)
+}
+
+// Who waits for an event while its stream is being closed is not told that work is done which
+// the device has never done.
+func TestAnEventOfAStreamThatHangsAndCloses(t *testing.T) {
+	for range 3 {
+		_, s, _, _ := hung(t, kompute.WithHangLimit(300*time.Millisecond))
+		ev := s.Record()
+		var stop atomic.Bool
+		waited := make(chan error, 1)
+		go func() {
+			err := ev.Wait(bg)
+			for err != nil && !stop.Load() {
+				err = ev.Wait(bg)
+			}
+			waited <- err
+		}()
+		require.ErrorIs(t, inTimeOf(t, "Stream.Close", s.Close), kompute.ErrDeviceLost)
+		stop.Store(true)
+		require.ErrorIs(t, <-waited, kompute.ErrDeviceLost)
+		control.Hang(false)
+	}
 }

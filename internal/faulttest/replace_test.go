@@ -4,12 +4,15 @@ package faulttest
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/sample"
@@ -90,4 +93,106 @@ func TestTheCPUTakesALostDevicesPlace(t *testing.T) {
 	require.Equal(t, demo.cases[0].GeneratedIDs[:tokens], got.IDs)
 	require.NoError(t, s.Close())
 	require.NoError(t, h.Close())
+}
+
+// A generation that is cancelled while it replaces the device leaves that to the next one that
+// needs the device: a session, new or old, or an engine.
+func TestACancelledReplacementIsDoneByTheNext(t *testing.T) {
+	openDemo(t)
+	prompt, o := demo.cases[0].PromptIDs, generate.Options{MaxTokens: tokens}
+	for name, next := range map[string]func(h *model.Host, other *generate.Session) error{
+		"other session": func(_ *model.Host, s *generate.Session) error { return generates(s, prompt, o) },
+		"new session": func(h *model.Host, _ *generate.Session) error {
+			s, err := generate.NewHostedSession(h, demo.folder.Tokenizer, 32)
+			if err != nil {
+				return err
+			}
+			return errors.Join(generates(s, prompt, o), s.Close())
+		},
+		"engine": func(h *model.Host, _ *generate.Session) error {
+			e, err := engine.NewHosted([]*model.Host{h}, demo.folder.Tokenizer, engine.Config{Sequences: 2, Context: 128})
+			if err != nil {
+				return err
+			}
+			s, err := e.Submit(bg, engine.Request{Prompt: prompt, MaxTokens: tokens})
+			if err != nil {
+				return err
+			}
+			r, err := s.Result(bg)
+			return errors.Join(checkTokens(r, err, demo.cases[0]), e.Close(bg))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(bg)
+			defer cancel()
+			loads := 0
+			loading := model.Options{Progress: func(done, total int64) {
+				if done == total {
+					if loads++; loads == 2 {
+						cancel()
+					}
+				}
+			}}
+			d, err := kompute.Open("vulkan")
+			require.NoError(t, err)
+			defer func() { _ = d.Close() }()
+			h, err := model.NewHost(bg, d, demo.folder.Checkpoint, loading, model.HostOptions{Most: 1})
+			require.NoError(t, err)
+			defer func() { _ = h.Close() }()
+			a, err := generate.NewHostedSession(h, demo.folder.Tokenizer, 32)
+			require.NoError(t, err)
+			b, err := generate.NewHostedSession(h, demo.folder.Tokenizer, 32)
+			require.NoError(t, err)
+			require.NoError(t, generates(b, prompt, o))
+			control.Fail("vkQueueSubmit", 3, 1, deviceLost)
+			_, err = a.Generate(ctx, prompt, o)
+			control.Disarm()
+			require.ErrorIs(t, err, context.Canceled)
+			require.Zero(t, h.Replaced())
+			require.NoError(t, next(h, b))
+			require.Equal(t, 1, h.Replaced())
+			for _, s := range []*generate.Session{a, b} {
+				require.NoError(t, generates(s, prompt, o))
+				require.NoError(t, s.Close())
+			}
+			require.Equal(t, 1, h.Replaced())
+		})
+	}
+}
+
+// generates checks that the session has the golden answer to the first prompt.
+func generates(s *generate.Session, prompt []int, o generate.Options) error {
+	r, err := s.Generate(bg, prompt, o)
+	return checkTokens(r, err, demo.cases[0])
+}
+
+// A replacement that is lost before the session has moved onto it (by its second submission),
+// or while it reads the prompt again, is replaced as well.
+func TestAReplacementIsLostAtOnce(t *testing.T) {
+	openDemo(t)
+	for call := uint64(2); call <= 3; call++ {
+		loads := 0
+		o := model.Options{Progress: func(done, total int64) {
+			if done == total {
+				if loads++; loads == 2 {
+					control.Fail("vkQueueSubmit", call, 1, deviceLost)
+				}
+			}
+		}}
+		d, err := kompute.Open("vulkan")
+		require.NoError(t, err)
+		h, err := model.NewHost(bg, d, demo.folder.Checkpoint, o, model.HostOptions{Most: 4})
+		require.NoError(t, err)
+		s, err := generate.NewHostedSession(h, demo.folder.Tokenizer, 32)
+		require.NoError(t, err)
+		control.Fail("vkQueueSubmit", 3, 1, deviceLost)
+		r, err := s.Generate(bg, demo.cases[0].PromptIDs, generate.Options{MaxTokens: tokens})
+		require.NoError(t, checkTokens(r, err, demo.cases[0]), call)
+		require.EqualValues(t, 1, control.Failed(), call)
+		control.Disarm()
+		require.Equal(t, 2, h.Replaced(), call)
+		require.NoError(t, s.Close())
+		require.NoError(t, h.Close())
+		_ = d.Close()
+	}
 }

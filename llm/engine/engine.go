@@ -74,9 +74,9 @@ func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 // NewHosted is New with the models of hosts, which must stay open instead. If a device
 // is lost, or fails again after New would have given up, its host replaces it, and its
 // requests continue where they were: their tokens so far are computed again, which
-// repeats or changes no token. Once a host has
-// used up its replacements, the other hosts take over its requests; when the last host
-// fails, the engine ends.
+// repeats or changes no token. A device that is lost already is replaced at once. Once a
+// host has used up its replacements, the other hosts take over its requests; when the last
+// host fails, the engine ends.
 //
 // Several hosts, each on a device of its own, are replicas behind one queue: a request
 // runs where the least work is left before it and for it, which depends on whether its

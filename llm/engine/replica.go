@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,11 @@ type replica struct {
 // newReplica makes a replica of the model that a host holds, or of one without a host.
 func newReplica(e *Engine, h *model.Host, m model.Model) (*replica, error) {
 	steps, err := newStepper(m, &e.config)
+	if err != nil && h != nil { // the device may be lost, and nobody has replaced it yet
+		if m, err = h.Replace(context.Background(), m, err); err == nil {
+			steps, err = newStepper(m, &e.config)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -264,6 +270,15 @@ func (r *replica) modelAfter(cause error) (model.Model, error) {
 // fail records that a replica can no longer run steps, and why. The engine ends
 // with the last one.
 func (e *Engine) fail(r *replica, cause error) {
+	if left := e.without(r, cause); left > 0 { // without the lock: the log may be one that asks for the engine's statistics
+		r.model.Device().Logger().Error("a device can no longer run steps; other devices take over its requests",
+			slog.String("device", r.model.Device().Info().Name), slog.String("error", cause.Error()), slog.Int("left", left))
+	}
+}
+
+// without takes a replica away, and returns how many take over its requests. If none does,
+// the requests are ended.
+func (e *Engine) without(r *replica, cause error) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer e.wake.Broadcast()
@@ -271,9 +286,7 @@ func (e *Engine) fail(r *replica, cause error) {
 	left := len(e.queue.schedulers)
 	stopped := e.stopped.Err() != nil
 	if left > 0 && !stopped {
-		r.model.Device().Logger().Error("a device can no longer run steps; other devices take over its requests",
-			slog.String("device", r.model.Device().Info().Name), slog.String("error", cause.Error()), slog.Int("left", left))
-		return
+		return left
 	}
 	if !stopped {
 		e.err = engineError(cause)
@@ -281,4 +294,5 @@ func (e *Engine) fail(r *replica, cause error) {
 	// Where the engine was stopped, other replicas may have emptied the queue before this
 	// one's requests returned to it.
 	e.failAll(nil)
+	return 0
 }

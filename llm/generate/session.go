@@ -52,16 +52,23 @@ func NewSession(m model.Model, tok *tokenizer.Tokenizer, capacity int) (*Session
 
 // NewHostedSession is NewSession with the model of a host. If the device is lost
 // during a generation, the host replaces it, and the generation continues: its tokens
-// so far are fed to the new model.
+// so far are fed to the new model. A device that is lost already is replaced at once.
 func NewHostedSession(h *model.Host, tok *tokenizer.Tokenizer, capacity int) (*Session, error) {
 	if h == nil {
 		return nil, fmt.Errorf("%w: a session needs a host", kompute.ErrInvalid)
 	}
-	s, err := NewSession(h.Model(), tok, capacity)
-	if err == nil {
-		s.host = h
+	m := h.Model()
+	s, err := NewSession(m, tok, capacity)
+	if err != nil { // the device may be lost, and nobody has replaced it yet
+		if m, err = h.Replace(context.Background(), m, err); err != nil {
+			return nil, err
+		}
+		if s, err = NewSession(m, tok, capacity); err != nil {
+			return nil, err
+		}
 	}
-	return s, err
+	s.host = h
+	return s, nil
 }
 
 // move switches to another model, with an empty state for capacity tokens. The
@@ -73,20 +80,26 @@ func (s *Session) move(m model.Model, capacity int) error {
 	}
 	_ = errors.Join(s.closeStep(), s.closePieces(), s.state.Close(), s.stream.Close())
 	s.model, s.stream, s.state, s.seen, s.uncaptured, s.pieces = m, fresh.stream, fresh.state, nil, nil, nil
+	s.pieceLimit = 0 // it was for the memory of the other device
 	return nil
 }
 
-// replaceLost moves the session to what its host has in place of a lost device. It returns
-// cause if that is not why it failed.
+// replaceLost moves the session to what its host has in place of a lost device, which may
+// be lost as well before the session is there. It returns cause if that is not why it failed.
 func (s *Session) replaceLost(ctx context.Context, lost model.Model, cause error, capacity int) error {
 	if s.host == nil {
 		return cause
 	}
-	m, err := s.host.Replace(ctx, lost, cause)
-	if err != nil {
-		return err
+	for { // the host replaces it a limited number of times
+		m, err := s.host.Replace(ctx, lost, cause)
+		if err != nil {
+			return err
+		}
+		if err = s.move(m, min(capacity, m.Limits().Context)); err == nil {
+			return nil
+		}
+		lost, cause = m, err
 	}
-	return s.move(m, min(capacity, m.Limits().Context))
 }
 
 // restart gives the session a new stream and an empty state: an op that failed has

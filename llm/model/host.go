@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
@@ -30,6 +31,9 @@ type Host struct {
 	onCPU     bool // it is the CPU in place of a lost device
 	model     Model
 	replaced  int
+	// lost is why model was closed without another in its place yet: to those who use it
+	// now, the device only is closed. Guarded by replacing alone.
+	lost error
 }
 
 // HostOptions determine how a Host replaces a lost device.
@@ -42,6 +46,10 @@ type HostOptions struct {
 
 // DefaultReplacements is how often a Host replaces a device.
 const DefaultReplacements = 3
+
+// pauses follow a try to replace a device that failed, the last one also each further try:
+// a driver that starts again, or another program that frees memory, takes seconds.
+var pauses = []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}
 
 // NewHost loads the model on d, as [Load] does. d and c must stay open as long as the
 // host is; a device that the host has opened instead of d is the host's own.
@@ -67,7 +75,8 @@ func (h *Host) Model() Model {
 	return h.model
 }
 
-// Replaced returns how often the host has tried to replace the device.
+// Replaced returns how often the host has tried to replace the device, without tries that
+// ended only because their context did.
 func (h *Host) Replaced() int {
 	if h == nil {
 		return 0
@@ -81,9 +90,10 @@ func (h *Host) Replaced() int {
 // the reopened device or on the CPU, or the replacement that another caller has already
 // obtained. It returns cause if the device is not lost, or if it has been replaced too
 // often or by the CPU; otherwise it fails with the context's error and those of opening
-// and loading, joined with cause. If another caller has already replaced the device, cause
-// may also be kompute.ErrClosed. The device of lost is closed, so its other streams fail
-// with kompute.ErrClosed or kompute.ErrDeviceLost.
+// and loading, joined with cause. Between tries it waits, for up to a few seconds. If
+// another caller has already replaced the device, or closed it and then failed, cause may
+// also be kompute.ErrClosed. The device of lost is closed, so its other streams fail with
+// kompute.ErrClosed or kompute.ErrDeviceLost.
 func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, error) {
 	isLost := errors.Is(cause, kompute.ErrDeviceLost)
 	if !isLost && !errors.Is(cause, kompute.ErrClosed) {
@@ -94,34 +104,75 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	if h.model != lost {
 		return h.model, nil
 	}
+	if !isLost && h.lost != nil { // an earlier caller closed it, and could not replace it
+		isLost, cause = true, errors.Join(h.lost, cause)
+	}
 	if !isLost || h.onCPU {
 		return nil, cause
 	}
-	if h.replaced < h.limits.Most || h.limits.OnCPU {
+	if err := ctx.Err(); err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	if h.lost == nil && (h.replaced < h.limits.Most || h.limits.OnCPU) {
+		h.lost = cause
 		_ = h.model.Close() // of a device that is lost
 	}
+	err := h.reopen(ctx, cause)
+	if err != nil && h.limits.OnCPU && ctx.Err() == nil {
+		err = h.useCPU(ctx, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return h.model, nil
+}
+
+// reopen opens the device again and loads the model on it, until that succeeds or the host
+// has tried often enough: the device may be lost again at once, or memory may run out. It
+// fails with cause, joined with the errors of all tries and of the context.
+func (h *Host) reopen(ctx context.Context, cause error) error {
 	log, name := h.device.Logger(), slog.String("device", h.device.Info().Name)
-	last := cause
-	for h.replaced < h.limits.Most && ctx.Err() == nil { // it may be lost again at once, or memory may run out
-		h.count()
-		log.Warn("a lost device is replaced", name, slog.Int("times", h.replaced), slog.String("error", last.Error()))
-		if last = h.load(ctx, func() (*kompute.Device, error) { return h.device.Reopen(ctx) }); last == nil {
-			return h.model, nil
+	all, last := cause, cause
+	for tries := 0; h.replaced < h.limits.Most && ctx.Err() == nil; tries++ {
+		if tries > 0 && !pause(ctx, pauses[min(tries, len(pauses))-1]) {
+			break
 		}
+		log.Warn("a lost device is replaced", name, slog.Int("times", h.replaced+1), slog.String("error", last.Error()))
+		last = h.load(ctx, func() (*kompute.Device, error) { return h.device.Reopen(ctx) })
+		if last == nil || ctx.Err() == nil || !errors.Is(last, ctx.Err()) {
+			h.count() // otherwise it says nothing about the device, and others may still need the try
+		}
+		if last == nil {
+			return nil
+		}
+		all = errors.Join(all, last)
 	}
-	err := cause
-	if last != cause {
-		err = errors.Join(cause, last)
+	if err := ctx.Err(); err != nil && !errors.Is(all, err) {
+		return errors.Join(all, err)
 	}
-	if !h.limits.OnCPU || ctx.Err() != nil {
-		return nil, errors.Join(err, ctx.Err())
-	}
-	log.Warn("the CPU replaces a lost device", name, slog.String("error", err.Error()))
+	return all
+}
+
+// useCPU loads the model on the CPU backend instead of a device that could not be replaced
+// because of err.
+func (h *Host) useCPU(ctx context.Context, err error) error {
+	log := h.device.Logger()
+	log.Warn("the CPU replaces a lost device", slog.String("device", h.device.Info().Name), slog.String("error", err.Error()))
 	if failed := h.load(ctx, func() (*kompute.Device, error) { return kompute.Open("cpu", kompute.WithLogger(log)) }); failed != nil {
-		return nil, errors.Join(err, failed)
+		return errors.Join(err, failed)
 	}
 	h.onCPU = true
-	return h.model, nil
+	return nil
+}
+
+// pause reports whether it has waited that long: not if ctx ends first.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // count counts another try to replace the device.
@@ -146,7 +197,7 @@ func (h *Host) load(ctx context.Context, open func() (*kompute.Device, error)) e
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.device, h.model, h.own = d, m, true
+	h.device, h.model, h.own, h.lost = d, m, true, nil
 	return nil
 }
 
@@ -161,6 +212,7 @@ func (h *Host) Close() error {
 	if h.model == nil {
 		return nil
 	}
+	h.lost = nil // from now on it is closed because its owner wants that
 	err := h.model.Close()
 	if h.own {
 		err = errors.Join(err, h.device.Close())

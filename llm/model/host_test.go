@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/internal/testmodel"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
@@ -86,4 +88,107 @@ func TestHostIsReadWhileItReplaces(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, during, 1, "it could be read")
 	require.Same(t, first, <-during)
+}
+
+// hostThatLogs returns a host whose device calls saw for each line of its log.
+func hostThatLogs(t *testing.T, c *checkpoint.Checkpoint, h model.HostOptions, saw func(line string)) *model.Host {
+	dev, err := kompute.Open("cpu", kompute.WithLogger(slog.New(watcher{slog.DiscardHandler, saw})))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = dev.Close() })
+	host, err := model.NewHost(t.Context(), dev, c, model.Options{}, h)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = host.Close() })
+	return host
+}
+
+// A caller whose context ends while it replaces the device leaves that to the next one, who
+// only learns that the device is closed, and uses up none of the tries.
+func TestHostAfterACancelledReplacement(t *testing.T) {
+	c, _ := testmodel.Small().Open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	h := hostThatLogs(t, c, model.HostOptions{Most: 1}, func(line string) {
+		if line == "a lost device is replaced" {
+			cancel()
+		}
+	})
+	first := h.Model()
+	lost, closed := fmt.Errorf("made up: %w", kompute.ErrDeviceLost), fmt.Errorf("made up: %w", kompute.ErrClosed)
+	_, err := h.Replace(ctx, first, lost)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, kompute.ErrDeviceLost)
+	require.Zero(t, h.Replaced())
+	_, err = first.Device().NewStream()
+	require.ErrorIs(t, err, kompute.ErrClosed)
+	_, err = h.Replace(ctx, first, closed)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, kompute.ErrDeviceLost, "it is said why it was closed")
+	second, err := h.Replace(t.Context(), first, closed)
+	require.NoError(t, err)
+	require.Equal(t, 1, h.Replaced())
+	_, err = h.Replace(t.Context(), second, closed)
+	require.Equal(t, closed, err, "the new device is not lost")
+}
+
+// A caller whose context has ended already leaves the device as it is.
+func TestHostIsNotReplacedForNobody(t *testing.T) {
+	c, _ := testmodel.Small().Open(t)
+	h := hostThatLogs(t, c, model.HostOptions{}, func(string) {})
+	before := h.Model().Device().Stats().LiveTensors
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := h.Replace(ctx, h.Model(), kompute.ErrDeviceLost)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, kompute.ErrDeviceLost)
+	require.Equal(t, before, h.Model().Device().Stats().LiveTensors, "the weights are still there")
+	_, err = h.Replace(t.Context(), h.Model(), kompute.ErrClosed)
+	require.Equal(t, kompute.ErrClosed, err)
+}
+
+// A host whose owner has closed it does not open the device again for those who notice.
+func TestClosedHostIsNotReplaced(t *testing.T) {
+	c, _ := testmodel.Small().Open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	h := hostThatLogs(t, c, model.HostOptions{}, func(string) { cancel() })
+	_, err := h.Replace(ctx, h.Model(), kompute.ErrDeviceLost)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, h.Close())
+	_, err = h.Replace(t.Context(), h.Model(), kompute.ErrClosed)
+	require.Equal(t, kompute.ErrClosed, err)
+}
+
+// breaking returns a host that cannot load its model again, and whose device calls saw for
+// each line of its log.
+func breaking(t *testing.T, saw func(line string)) *model.Host {
+	c, _ := testmodel.Small().Open(t)
+	h := hostThatLogs(t, c, model.HostOptions{Most: 3}, saw)
+	require.NoError(t, c.Close())
+	return h
+}
+
+// Between tries that fail a host waits, longer each time, and it returns why each failed.
+func TestHostWaitsBetweenTries(t *testing.T) {
+	defer model.SetPauses(20*time.Millisecond, 60*time.Millisecond)()
+	var tries []time.Time
+	h := breaking(t, func(line string) {
+		if line == "a lost device is replaced" {
+			tries = append(tries, time.Now())
+		}
+	})
+	_, err := h.Replace(t.Context(), h.Model(), kompute.ErrDeviceLost)
+	require.ErrorIs(t, err, kompute.ErrDeviceLost)
+	require.Equal(t, 3, strings.Count(err.Error(), "after another device was opened"), "%v", err)
+	require.Equal(t, 3, h.Replaced())
+	require.Len(t, tries, 3)
+	require.GreaterOrEqual(t, tries[1].Sub(tries[0]), 20*time.Millisecond)
+	require.GreaterOrEqual(t, tries[2].Sub(tries[1]), 60*time.Millisecond)
+}
+
+// A context that ends ends the wait for the next try.
+func TestHostWaitsNoLongerThanItsContext(t *testing.T) {
+	defer model.SetPauses(time.Hour)()
+	ctx, cancel := context.WithCancel(t.Context())
+	h := breaking(t, func(string) { time.AfterFunc(50*time.Millisecond, cancel) })
+	_, err := h.Replace(ctx, h.Model(), kompute.ErrDeviceLost)
+	require.ErrorIs(t, err, context.Canceled)
+	require.LessOrEqual(t, h.Replaced(), 1)
 }
