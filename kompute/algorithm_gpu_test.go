@@ -72,6 +72,10 @@ func TestShadersThatFit(t *testing.T) {
 	push[22] = math.Float32bits(7)
 	require.Equal(t, float32(7), run(shader(outGLSL+"layout(push_constant) uniform P { float n; mat3 m; vec3 v[2]; };",
 		"a[0] = n + m[2].z + v[1].z;"), push, nil)[0])
+	require.Equal(t, float32(5), run(shader(outGLSL+"layout(constant_id = 0) const int n = 2; shared float s[n >> 1];",
+		"s[1] = 5.0; barrier(); a[0] = s[1];"), nil, []uint32{4})[0])
+	require.Equal(t, float32(6), run(shader("layout(binding = 0) buffer A { float a[]; } one[1]; layout(binding = 0) uniform Unused { float u; };",
+		"one[0].a[0] = 6.0;"), nil, nil)[0])
 	require.Equal(t, float32(4), run(shader(outGLSL+`layout(constant_id = 0) const bool more = false;
 		layout(constant_id = 2) const uint n = 1;
 		shared float s[more ? 2 * n : 1];`, "s[1] = more ? 4.0 : 5.0; a[0] = s[1];"), nil, []uint32{1, 0, 1})[0])

@@ -56,6 +56,7 @@ type Device struct {
 	// a tensor was closed, failed, or was written by another stream; or a
 	// stream was poisoned.
 	changes    uint64
+	failures   uint64 // counts storages whose content was not made
 	streams    map[*Stream]struct{}
 	numbered   int                      // streams so far
 	past       DeviceStats              // totals of closed streams

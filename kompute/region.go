@@ -40,6 +40,7 @@ type Region struct {
 
 	// Guarded by dev.mu.
 	checked uint64 // Device.changes when the caller's storage was last checked
+	entered uint64 // Device.failures when the last replay began
 	noted   uint64 // Device.changes when the replays' writes were last recorded
 	closed  bool
 	users   int // calls that use handle, replays that have not run
@@ -184,6 +185,7 @@ func (r *Region) enterLocked() error {
 		r.checked = r.s.dev.changes
 	}
 	r.users++
+	r.entered = r.s.dev.failures
 	return nil
 }
 
@@ -221,7 +223,7 @@ func (r *Region) enqueued(times int) {
 	}
 	unchanged := r.checked == r.s.dev.changes
 	for i := range r.uses {
-		if u := &r.uses[i]; u.writes && u.check() == nil {
+		if u := &r.uses[i]; u.writes && u.check() == nil && (u.st.err == nil || u.st.failedAt <= r.entered) {
 			u.st.madeBy(r.s)
 		}
 	}

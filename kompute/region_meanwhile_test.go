@@ -39,11 +39,12 @@ func TestReplaysNoticeWhatHappensMeanwhile(t *testing.T) {
 				closed, err := New(d, upTo(2))
 				require.NoError(t, err)
 				defer closed.Close()
-				made, state := tensor(t, d, upTo(2)), tensor(t, d, upTo(2))
+				made, state, out := tensor(t, d, upTo(2)), tensor(t, d, upTo(2)), tensor(t, d, upTo(2))
 				runInto(other, "neg", made, closed)
 				r := captureTest(t, s, func(s *Stream) {
 					runInto(s, "add", state, state, closed)
 					runInto(s, "add", state, state, made)
+					runInto(s, "neg", out, made)
 				})
 				replay(t, r)
 				before := b.native
@@ -56,6 +57,7 @@ func TestReplaysNoticeWhatHappensMeanwhile(t *testing.T) {
 					if what == "update" {
 						require.NoError(t, made.Write(bg, upTo(2)))
 						runInto(other, "neg", state, closed)
+						runInto(other, "neg", out, closed)
 					}
 				}}
 				err = call(r)
@@ -69,11 +71,13 @@ func TestReplaysNoticeWhatHappensMeanwhile(t *testing.T) {
 					require.ErrorIs(t, r.Replay(bg), want)
 				}
 				require.NoError(t, s.Err())
-				_, err = state.Read(bg)
-				if what == "update" {
-					require.ErrorIs(t, err, errTest, "it was to be changed by the other stream")
-				} else {
-					require.NoError(t, err)
+				for name, tensor := range map[string]*Tensor[float32]{"read and written": state, "written": out} {
+					_, err = tensor.Read(bg)
+					if what == "update" {
+						require.ErrorIs(t, err, errTest, "%s: it was to be changed by the other stream", name)
+					} else {
+						require.NoError(t, err, name)
+					}
 				}
 			})
 		}

@@ -20,16 +20,17 @@ type storage struct {
 	readOnly bool      // the memory is the caller's and is never written; never changes
 
 	// Guarded by dev.mu, except where atomics are read.
-	filled  bool        // it has had content, or work that makes some was enqueued
-	closed  atomic.Bool // set with dev.mu held
-	pins    int32       // calls and ops that currently use the memory
-	regions int32       // open regions that use it
-	capture *capture    // the capture that writes it; nil: none
-	source  *Stream     // the stream whose op made the content; nil: the host did
-	err     error       // why the content was never made
-	scope   *Scope      // the scope that closes it, or has closed it; nil: the last view does
-	gen     uint32      // views of an older generation do not count (see Keep)
-	refs    int32       // open views
+	filled   bool        // it has had content, or work that makes some was enqueued
+	closed   atomic.Bool // set with dev.mu held
+	pins     int32       // calls and ops that currently use the memory
+	regions  int32       // open regions that use it
+	capture  *capture    // the capture that writes it; nil: none
+	source   *Stream     // the stream whose op made the content; nil: the host did
+	err      error       // why the content was never made
+	failedAt uint64      // Device.failures when err was set
+	scope    *Scope      // the scope that closes it, or has closed it; nil: the last view does
+	gen      uint32      // views of an older generation do not count (see Keep)
+	refs     int32       // open views
 
 	cpu      *cpuContent   // on the CPU backend
 	shared   *sharedMemory // nil: ordinary storage
@@ -168,7 +169,8 @@ func (st *storage) writtenByHost(whole bool) {
 
 // fail records why the content was not made. dev.mu is held.
 func (st *storage) fail(err error) {
-	st.err = err
+	st.dev.failures++
+	st.err, st.failedAt = err, st.dev.failures
 	st.changed()
 }
 

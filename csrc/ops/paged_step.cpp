@@ -72,17 +72,14 @@ uint32_t share_of_key(const PagedStepCall &s, uint32_t heads) {
 }
 
 void check_launch(const DeviceTraits &device, const PagedStepCall &s, uint32_t threads, uint32_t heads,
-                  const PagedRanges &ranges) {
+                  uint32_t splits) {
     const int64_t rows = s.q().dim(0), d = s.q().dim(2), groups = s.q().dim(1) / heads;
     if (threads < std::max<int64_t>({32, d / 2, rows})) {
         unsupported("{} rows of heads of {} elements in workgroups of {}", rows, d, threads);
     }
     // Where compute units have several workgroups, preparing the heads in a dispatch of their own is faster.
-    if (rows > 1 && rows * groups * ranges.splits > device.compute_units && !device.is_cpu) {
-        unsupported("{} rows of {} workgroups", rows, groups * ranges.splits);
-    }
-    if (ranges.rows < rows) {
-        unsupported("{} rows whose ranges take too much memory", rows);
+    if (rows > 1 && rows * groups * splits > device.compute_units && !device.is_cpu) {
+        unsupported("{} rows of {} workgroups", rows, groups * splits);
     }
 }
 
@@ -113,7 +110,7 @@ void dispatch_step(Lowering &lowering, const PagedStepCall &s, const PagedSDPACa
     const PagedPlan plan = plan_paged(lowering, sdpa, false);
     const uint32_t rows = uint32_t(s.q().dim(0)), threads = plan.slots * plan.lanes;
     const uint32_t share = share_of_key(s, plan.heads);
-    check_launch(lowering.device(), s, threads, plan.heads, plan);
+    check_launch(lowering.device(), s, threads, plan.heads, plan.splits);
     if (share > 1 && s.keys().dim(2) % 2 != 0) {
         unsupported("pages of {} tokens for {} workgroups of a key head", s.keys().dim(2), share);
     }
@@ -140,7 +137,7 @@ void dispatch_step_fragments(Lowering &lowering, const PagedStepCall &s, const P
                              const PagedStepParams &p) {
     const PagedFragments plan = plan_paged_fragments(lowering, sdpa, false);
     const uint32_t rows = uint32_t(s.q().dim(0)), share = share_of_key(s, plan.heads);
-    check_launch(lowering.device(), s, plan.threads, plan.heads, plan);
+    check_launch(lowering.device(), s, plan.threads, plan.heads, plan.splits);
     if (share > 1) {
         unsupported("8-bit pages for {} workgroups of a key head", share);
     }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <unordered_set>
+#include <vector>
 
 #include <spirv/unified1/spirv.hpp>
 #ifdef KPX_SPIRV_TOOLS
@@ -37,10 +39,20 @@ struct Scan {
     std::array<std::optional<uint32_t>, 3> size = {};
     std::optional<uint32_t> size_id = {};
     uint64_t shared_bytes = 0, writes = 0;
+    struct Variable {
+        uint32_t id, type, storage; // the type that it holds
+    };
+    std::vector<Variable> variables = {};
+    bool in_functions = false;
+    std::unordered_set<uint32_t> used = {}; // all numbers in functions, and so at least all ids
 
     // words[0] is the instruction's first word, count its length.
     void instruction(const uint32_t *words, uint32_t count) {
         types.instruction(words, count);
+        in_functions = in_functions || (words[0] & spv::OpCodeMask) == spv::OpFunction;
+        if (in_functions) {
+            used.insert(words + 1, words + count);
+        }
         switch (words[0] & spv::OpCodeMask) {
         case spv::OpCapability:
             if (count > 1) {
@@ -68,8 +80,8 @@ struct Scan {
             }
             break;
         case spv::OpVariable:
-            if (count > 3) {
-                variable(words[2], types.type(words[1]).inner, words[3]);
+            if (count > 3 && !in_functions) {
+                variables.push_back({words[2], types.type(words[1]).inner, words[3]});
             }
             break;
         }
@@ -100,16 +112,21 @@ struct Scan {
         }
     }
 
+    // Compilers keep variables that nothing uses, which need not fit.
+    void check_variables() {
+        for (const Variable &v : variables) {
+            if (used.count(v.id) != 0) {
+                variable(v.id, v.type, v.storage);
+            }
+        }
+    }
+
     void variable(uint32_t id, uint32_t type, uint32_t storage) {
         const SpirvType &content = types.type(type);
         if (storage == spv::StorageClassPushConstant) {
             push_constants(content);
         } else if (storage == spv::StorageClassWorkgroup) {
-            if (!content.packed) {
-                fail(KPX_UNSUPPORTED, "a constant expression that a size in the shader's shared memory depends on is "
-                                      "not supported");
-            }
-            shared_bytes += *content.packed;
+            shared_bytes += content.packed.value_or(0); // a size by an unknown constant expression is the driver's
         } else if (storage == spv::StorageClassStorageBuffer || storage == spv::StorageClassUniform ||
                    storage == spv::StorageClassUniformConstant || types.has(id, spv::DecorationBinding)) {
             resource(id, type, storage);
@@ -131,6 +148,9 @@ struct Scan {
         if (!binding) {
             fail(KPX_INVALID, "the shader has a buffer or an image without a binding");
         }
+        if (types.type(type).op == spv::OpTypeArray && types.value(types.type(type).count) == 1) {
+            type = types.type(type).inner; // an array of one buffer is a buffer
+        }
         const SpirvType &content = types.type(type);
         const bool array = content.op == spv::OpTypeArray || content.op == spv::OpTypeRuntimeArray;
         const bool buffer = storage == spv::StorageClassStorageBuffer || storage == spv::StorageClassUniform;
@@ -146,7 +166,8 @@ struct Scan {
         }
     }
 
-    void finish() const {
+    void finish() {
+        check_variables();
         if (!main) {
             fail(KPX_INVALID, "the SPIR-V has no compute entry point \"main\"");
         }

@@ -21,8 +21,8 @@ struct ShaderCall {
 // readonly).
 //
 // Throws KPX_INVALID if it is no SPIR-V module with a compute entry point "main", storage buffers and no other
-// resources, in set 0 below bindings, push constants within those given, specialization constants of 32 bits where
-// values are given, and a workgroup and shared memory, with those values, within the device's limits; and
+// resources that it uses, in set 0 below bindings, push constants within those given, specialization constants of 32
+// bits where values are given, and a workgroup and shared memory, with those values, within the device's limits; and
 // KPX_UNSUPPORTED if it needs a capability or a mode of floats that the device lacks or that is not enabled. If the
 // library is built with SPIRV-Tools, these validate the whole module; otherwise everything else is trusted.
 uint64_t check_spirv(const Device &device, const uint32_t *words, uint64_t count, const ShaderCall &call);

@@ -97,9 +97,27 @@ std::optional<uint32_t> combined(uint32_t op, uint32_t a, uint32_t b) {
         return b < 32 ? std::optional(a << b) : std::nullopt;
     case spv::OpShiftRightLogical:
         return b < 32 ? std::optional(a >> b) : std::nullopt;
+    case spv::OpShiftRightArithmetic:
+        return b < 32 ? std::optional(uint32_t(int32_t(a) >> b)) : std::nullopt;
     }
     const auto quotient = divided(op, a, b);
     return quotient ? quotient : compared(op, a, b);
+}
+
+bool is_known_type(uint32_t op) {
+    switch (op) {
+    case spv::OpTypeBool:
+    case spv::OpTypeInt:
+    case spv::OpTypeFloat:
+    case spv::OpTypeVector:
+    case spv::OpTypeMatrix:
+    case spv::OpTypeArray:
+    case spv::OpTypeRuntimeArray:
+    case spv::OpTypeStruct:
+    case spv::OpTypePointer:
+        return true;
+    }
+    return false;
 }
 
 } // namespace
@@ -166,9 +184,15 @@ void SpirvTypes::decorate(const uint32_t *words, uint32_t count) {
     }
 }
 
-bool SpirvTypes::declare(const uint32_t *words, uint32_t count) {
+void SpirvTypes::declare(const uint32_t *words, uint32_t count) {
     SpirvType made;
     made.op = words[0] & spv::OpCodeMask;
+    if (!is_known_type(made.op)) {
+        return;
+    }
+    if (words[1] == 0 || types_.count(words[1]) != 0) { // types would not be made of earlier ones only
+        fail(KPX_INVALID, "the SPIR-V declares the type {} again, or a type 0", words[1]);
+    }
     switch (made.op) {
     case spv::OpTypeBool:
         made.packed = made.laid_out = 4;
@@ -197,11 +221,8 @@ bool SpirvTypes::declare(const uint32_t *words, uint32_t count) {
             made.inner = types_.count(words[3]) != 0 ? words[3] : 0;
         }
         break;
-    default:
-        return false;
     }
     types_.emplace(words[1], made);
-    return true;
 }
 
 // Vectors, matrices and arrays.

@@ -27,7 +27,7 @@ class SpirvTypes {
     SpirvTypes(const uint32_t *spec, uint32_t n_spec) : spec_(spec), n_spec_(n_spec) {}
 
     // Takes note of an instruction; words[0] is its first word, count its length. Throws KPX_INVALID if a
-    // specialization constant that is given is not one of 32 bits.
+    // specialization constant that is given is not one of 32 bits, or a type is declared twice.
     void instruction(const uint32_t *words, uint32_t count);
 
     const SpirvType &type(uint32_t id) const;
@@ -39,7 +39,7 @@ class SpirvTypes {
 
   private:
     void decorate(const uint32_t *words, uint32_t count);
-    bool declare(const uint32_t *words, uint32_t count); // false: it is no type
+    void declare(const uint32_t *words, uint32_t count);
     void array(SpirvType &made, const uint32_t *words);
     void structure(SpirvType &made, const uint32_t *words, uint32_t count);
     std::optional<uint64_t> end_of_member(uint32_t structure, uint32_t member, uint32_t type) const;

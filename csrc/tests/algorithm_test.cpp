@@ -5,6 +5,7 @@
 #include "abi/handles.hpp"
 #include "runtime/device.hpp"
 #include "runtime/spirv.hpp"
+#include "runtime/spirv_types.hpp"
 #include "shaders.hpp"
 #include "test.hpp"
 
@@ -50,6 +51,23 @@ TEST(checking_damaged_spirv_does_no_harm) {
         try {
             kpx::check_spirv(*kpx::device_of(device.get()), spirv.data(), spirv.size(), {2, spec, i % 3, 4, 0});
         } catch (const kpx::Error &) {
+        }
+    }
+}
+
+// Types consist of types that were declared before, so none contains itself, and whoever looks into one comes to an
+// end.
+TEST(spirv_declares_each_type_once) {
+    constexpr uint32_t kInteger = 4u << 16 | 21; // OpTypeInt
+    const uint32_t five[] = {kInteger, 5, 32, 0}, none[] = {kInteger, 0, 32, 0};
+    for (const uint32_t *words : {five, none}) {
+        kpx::SpirvTypes types(nullptr, 0);
+        types.instruction(five, 4);
+        try {
+            types.instruction(words, 4);
+            CHECK(!"it was accepted");
+        } catch (const kpx::Error &e) {
+            CHECK(e.code == KPX_INVALID);
         }
     }
 }
