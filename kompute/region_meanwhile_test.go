@@ -44,7 +44,7 @@ func TestReplaysNoticeWhatHappensMeanwhile(t *testing.T) {
 				r := captureTest(t, s, func(s *Stream) {
 					runInto(s, "add", state, state, closed)
 					runInto(s, "add", state, state, made)
-					runInto(s, "neg", out, made)
+					s.Enqueue(makeOp("neg", In(made.View()), Out(out.View())))
 				})
 				replay(t, r)
 				before := b.native
@@ -57,7 +57,7 @@ func TestReplaysNoticeWhatHappensMeanwhile(t *testing.T) {
 					if what == "update" {
 						require.NoError(t, made.Write(bg, upTo(2)))
 						runInto(other, "neg", state, closed)
-						runInto(other, "neg", out, closed)
+						other.Enqueue(makeOp("neg", In(closed.View()), Out(out.View())))
 					}
 				}}
 				err = call(r)
