@@ -12,14 +12,24 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Greedy fused with a product takes no token from products that are not finite.
-func TestFusedGreedyOfBadProducts(t *testing.T) {
+// eachFusingLayer runs fn on every device, the CPU backend fusing too, with a layer of one 4-bit
+// matrix of rows rows of 64 elements.
+func eachFusingLayer(t *testing.T, rows int, fn func(t *testing.T, s *kompute.Stream, l *layer[float32])) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
 		s, err := dev.NewStream()
 		require.NoError(t, err)
 		l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), q: ops.Quantization{GroupSize: 64, Bits: 4}}
-		l.matrices = []weights{l.matrix(300, 64)}
+		l.matrices = []weights{l.matrix(rows, 64)}
+		fn(t, s, l)
+		l.close()
+		require.NoError(t, s.Close())
+	})
+}
+
+// Greedy fused with a product takes no token from products that are not finite.
+func TestFusedGreedyOfBadProducts(t *testing.T) {
+	eachFusingLayer(t, 300, func(t *testing.T, s *kompute.Stream, l *layer[float32]) {
 		x := l.floats(1, 64)
 		var token *kompute.Tensor[uint32]
 		region, err := s.Capture(func(s *kompute.Stream) { token = kompute.Result(s, ops.Greedy(s, l.product(s, x, 0))) })
@@ -40,20 +50,13 @@ func TestFusedGreedyOfBadProducts(t *testing.T) {
 		}
 		require.NoError(t, region.Close())
 		require.NoError(t, token.Close())
-		l.close()
-		require.NoError(t, s.Close())
 	})
 }
 
 // A row seen as a column, whose last axis of one element has the stride of the row, and attention in which
 // all keys have a weight of zero and infinite values, give what the ops give one by one.
 func TestFusedViewsAndWeights(t *testing.T) {
-	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
-	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
-		s, err := dev.NewStream()
-		require.NoError(t, err)
-		l := &layer[float32]{t: t, dev: dev, rng: rand.New(rand.NewPCG(1, 1)), q: ops.Quantization{GroupSize: 64, Bits: 4}}
-		l.matrices = []weights{l.matrix(64, 64)}
+	eachFusingLayer(t, 64, func(t *testing.T, s *kompute.Stream, l *layer[float32]) {
 		x, row, square := l.floats(1, 64), l.floats(1, 64), l.floats(64, 64)
 		q, k, v := l.floats(1, 2, 1, 64), l.floats(1, 1, 1, 64), l.floats(1, 1, 1, 64)
 		keys, values := l.floats(1, 1, 256, 64), l.floats(1, 1, 256, 64)
@@ -102,7 +105,5 @@ func TestFusedViewsAndWeights(t *testing.T) {
 			require.NoError(t, out.Close())
 			sc.Close()
 		}
-		l.close()
-		require.NoError(t, s.Close())
 	})
 }

@@ -140,15 +140,21 @@ VkResult no_wait(VkDevice, const VkSemaphoreWaitInfo *, uint64_t) {
     return VK_ERROR_OUT_OF_DEVICE_MEMORY;
 }
 
+// held_work fills x with ones in a and computes 2 x + 1 there, the latter behind the gate that it returns.
+kpx_gate *held_work(const Streams &s) {
+    upload(s.a, s.x, std::vector<uint32_t>(kWords, 1));
+    kpx_gate *gate = hold(s.a);
+    add_one(s.a, s.add, s.x, kWords);
+    flush(s.a);
+    return gate;
+}
+
 } // namespace
 
 // Held work would be dropped and yet count as done.
 TEST(a_stream_waits_for_its_gate_even_if_the_driver_cannot_wait) {
     Streams s;
-    upload(s.a, s.x, std::vector<uint32_t>(kWords, 1));
-    kpx_gate *gate = hold(s.a);
-    add_one(s.a, s.add, s.x, kWords);
-    flush(s.a);
+    kpx_gate *gate = held_work(s);
     std::atomic<bool> opened{false};
     {
         FAILING(vkWaitSemaphores, no_wait);
@@ -165,10 +171,7 @@ TEST(a_stream_waits_for_its_gate_even_if_the_driver_cannot_wait) {
 
 TEST(a_stream_that_is_destroyed_waits_for_its_gate) {
     Streams s;
-    upload(s.a, s.x, std::vector<uint32_t>(kWords, 1));
-    kpx_gate *gate = hold(s.a);
-    add_one(s.a, s.add, s.x, kWords);
-    flush(s.a);
+    kpx_gate *gate = held_work(s);
     std::atomic<bool> opened{false};
     std::thread opener([&] {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"testing"
 	"time"
@@ -15,27 +14,14 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// onLine is a log that calls a function for each line.
-type onLine struct {
-	slog.Handler
-	call func()
-}
-
-func (onLine) Enabled(context.Context, slog.Level) bool { return true }
-
-func (l onLine) Handle(context.Context, slog.Record) error {
-	l.call()
-	return nil
-}
-
 // A log may ask the engine for its statistics, also when a device fails for good.
 func TestLogOfAFailedDeviceReadsStats(t *testing.T) {
 	var e *Engine
 	lines := 0
-	m, folder := small(t, kompute.WithLogger(slog.New(onLine{slog.DiscardHandler, func() {
+	m, folder := small(t, kompute.WithLogger(testmodel.OnLine(func() {
 		lines++
 		require.Equal(t, 1, e.Stats().Devices)
-	}})))
+	})))
 	e = &Engine{limits: m.Limits(), tokenizer: folder.Tokenizer, config: Config{Sequences: 2}, outbox: newOutbox(), ended: make(chan struct{})}
 	require.NoError(t, e.config.fill(m))
 	e.wake = sync.NewCond(&e.mu)
@@ -69,7 +55,7 @@ func TestEngineAfterACancelledReplacement(t *testing.T) {
 	_, folder := small(t)
 	c, _ := testmodel.Small().Open(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	d, err := kompute.Open("cpu", kompute.WithLogger(slog.New(onLine{slog.DiscardHandler, cancel})))
+	d, err := kompute.Open("cpu", kompute.WithLogger(testmodel.OnLine(cancel)))
 	require.NoError(t, err)
 	defer d.Close()
 	h, err := model.NewHost(t.Context(), d, c, model.Options{}, model.HostOptions{Most: 1})

@@ -2,7 +2,6 @@ package generate
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,25 +11,12 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// onLine is a log that calls a function for each line.
-type onLine struct {
-	slog.Handler
-	call func()
-}
-
-func (onLine) Enabled(context.Context, slog.Level) bool { return true }
-
-func (l onLine) Handle(context.Context, slog.Record) error {
-	l.call()
-	return nil
-}
-
 // unfinished returns a host on the CPU backend whose device is to be replaced, but the context
 // of who began that has ended meanwhile. before is called with the host before that.
 func unfinished(t *testing.T, f *Folder, before func(h *model.Host)) *model.Host {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	d, err := kompute.Open("cpu", kompute.WithLogger(slog.New(onLine{slog.DiscardHandler, cancel})))
+	d, err := kompute.Open("cpu", kompute.WithLogger(testmodel.OnLine(cancel)))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	h, err := model.NewHost(t.Context(), d, f.Checkpoint, model.Options{}, model.HostOptions{Most: 1})

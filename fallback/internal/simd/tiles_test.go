@@ -18,7 +18,7 @@ func forTileLevels(t *testing.T, test func(t *testing.T)) {
 		t.Run(level.String(), func(t *testing.T) {
 			defer Use(Use(level))
 			if !HasTiles() {
-				t.Skip("multiplies floats")
+				t.Skip("this level has no tiles of integers")
 			}
 			test(t)
 		})
