@@ -169,7 +169,7 @@ func (t *attentionStep) part() workers.Part {
 		Run: func(c *workers.Context, lo, hi int) error {
 			l := laneOf(c, (t.group+1)*t.d+2*t.group*partKeys+runningSoftmaxSize(t.group, width)+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
 			if !c.Prepared() {
-				t.rotation(&l.angles)
+				t.rotation(l.anglesOf(0))
 			}
 			for i := lo; i < hi; i++ {
 				if t.whole {
@@ -211,7 +211,7 @@ func (t *attentionStep) attendWhole(l *lane, head, first, width int) {
 	width = min(width, t.dv-first)
 	space := l.space
 	key, rows, scores := cut(&space, t.d), cut(&space, t.group*t.d), cut(&space, t.group*partKeys)
-	t.headRow(l, t.k, head, key, t.op.KNorm, t.kGain, t.op.KEps, space)
+	t.newKey(l, head, key, space)
 	roundFloats(t.keys.DType, key)
 	if first == 0 {
 		storeFloats(t.keys, t.keys.Offset+head*t.keys.Strides[1]+place*t.keys.Strides[2], t.keys.Strides[3], key)

@@ -80,36 +80,46 @@ func newPagedHeads(a []array.Array, op opdef.PagedHeadsParams) *pagedHeads {
 }
 
 func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
-	l := laneOf(c, 3*h.d+3*h.half+h.v.Shape[2])
+	l := laneOf(c, 3*h.d+h.half+h.v.Shape[2])
 	rest := l.space
 	waves := h.waves.or(h.freqs, cut(&rest, h.half))
+	head := cut(&rest, h.d)
 	for row := lo; row < hi; row++ {
-		space := rest
-		cos, sin := cut(&space, h.half), cut(&space, h.half)
-		waves.angles(h.positionOf(row), cos, sin)
-		head := func(x *array.Array, i int, norm uint32, gain *array.Array, eps float32) []float32 {
-			return h.head(x, row, i, norm, gain, eps, cos, sin, space)
-		}
-		for i := range h.queries {
-			q := head(h.q, i, h.op.QNorm, h.qGain, h.op.QEps)
-			if h.out == nil {
-				copy(h.ready[(row*h.queries+i)*h.d:], q)
-				continue
-			}
-			storeFloats(h.out, elementAt(h.out, []int{row, i, 0}), h.out.Strides[2], q)
-		}
+		angles := l.anglesOf(row)
+		angles.set(h.positionOf(row), waves)
+		h.prepareQueries(row, angles, head, rest)
 		slot := int(storage[int32](h.slots)[h.slots.Offset+row*h.slots.Strides[0]])
-		tokens := h.keys.Shape[2]
-		if slot < 0 || slot >= h.keys.Shape[0]*tokens {
-			continue
-		}
-		for i := range h.heads {
-			storeHead(h.keys, slot/tokens, i, slot%tokens, head(h.k, i, h.op.KNorm, h.kGain, h.op.KEps))
-			v := floats(h.v, elementAt(h.v, []int{row, i, 0}), h.v.Strides[2], h.v.Shape[2], space)
-			storeHead(h.values, slot/tokens, i, slot%tokens, v)
+		if slot >= 0 && slot < h.keys.Shape[0]*h.keys.Shape[2] {
+			h.update(row, slot, angles, head, rest)
 		}
 	}
 	return nil
+}
+
+// prepareQueries makes the queries of a row. space has room for two heads.
+func (h *pagedHeads) prepareQueries(row int, angles *rotation, head, space []float32) {
+	form := headForm{norm: h.op.QNorm, gain: h.qGain, eps: h.op.QEps, traditional: h.op.Traditional != 0}
+	for i := range h.queries {
+		if h.out == nil {
+			head = h.ready[(row*h.queries+i)*h.d:][:h.d]
+		}
+		form.set(head, h.q, elementAt(h.q, []int{row, i, 0}), h.q.Strides[2], angles, space)
+		if h.out != nil {
+			storeFloats(h.out, elementAt(h.out, []int{row, i, 0}), h.out.Strides[2], head)
+		}
+	}
+}
+
+// update puts the keys and values of a row into their place.
+func (h *pagedHeads) update(row, slot int, angles *rotation, head, space []float32) {
+	form := headForm{norm: h.op.KNorm, gain: h.kGain, eps: h.op.KEps, traditional: h.op.Traditional != 0}
+	page, token := slot/h.keys.Shape[2], slot%h.keys.Shape[2]
+	for i := range h.heads {
+		form.set(head, h.k, elementAt(h.k, []int{row, i, 0}), h.k.Strides[2], angles, space)
+		storeHead(h.keys, page, i, token, head)
+		v := floats(h.v, elementAt(h.v, []int{row, i, 0}), h.v.Strides[2], h.v.Shape[2], space)
+		storeHead(h.values, page, i, token, v)
+	}
 }
 
 // positionOf returns the row's position, scaled.
@@ -119,27 +129,4 @@ func (h *pagedHeads) positionOf(row int) float32 {
 		at = int(storage[int32](h.position)[h.position.Offset+min(row, h.position.Size()-1)*h.position.Strides[0]])
 	}
 	return float32(at) * h.op.RopeScale
-}
-
-// head returns a query or key, normalised and rotated, and after each step rounded
-// as the result of that op would be. space has room for three heads.
-func (h *pagedHeads) head(x *array.Array, row, i int, norm uint32, gain *array.Array, eps float32, cos, sin, space []float32) []float32 {
-	res, other := cut(&space, h.d), cut(&space, h.d)
-	loadFloats(res, x, elementAt(x, []int{row, i, 0}), x.Strides[2])
-	if norm != 0 {
-		normalize(other, res, vector(gain, space[:h.d]), eps)
-		roundFloats(x.DType, other)
-		copy(res, other)
-	}
-	if h.half == 0 {
-		return res
-	}
-	copy(other, res)
-	if h.op.Traditional != 0 {
-		rotateNeighbours(res, other, cos, sin)
-	} else {
-		rotateHalves(res, other, cos, sin)
-	}
-	roundFloats(x.DType, res)
-	return res
 }

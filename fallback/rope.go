@@ -3,6 +3,7 @@ package fallback
 import (
 	"sync/atomic"
 
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
@@ -138,7 +139,7 @@ func rotate(x, out *array.Array, p RoPEParams, tables []*ropeTable) {
 			if p.Traditional {
 				rotateNeighbours(res, row, cos, sin)
 			} else {
-				rotateHalves(res, row, cos, sin)
+				simd.RotateHalves(res, row, cos, sin)
 			}
 			storeFloats(out, elementAt(out, at), out.Strides[3], res)
 		}
@@ -152,17 +153,6 @@ func elementAt(a *array.Array, at []int) int {
 		off += n * a.Strides[i]
 	}
 	return off
-}
-
-func rotateHalves(dst, x, cos, sin []float32) {
-	half := len(cos)
-	lo, hi := x[:half], x[half:2*half]
-	toLo, toHi := dst[:half], dst[half:2*half]
-	sin = sin[:half]
-	for i, c := range cos {
-		toLo[i] = lo[i]*c - hi[i]*sin[i]
-		toHi[i] = lo[i]*sin[i] + hi[i]*c
-	}
 }
 
 func rotateNeighbours(dst, x, cos, sin []float32) {

@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"math"
+	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 )
@@ -41,4 +42,23 @@ func (w ropeWaves) angles(position float32, cos, sin []float32) {
 		s, c := math.Sincos(float64(angle))
 		sin[i], cos[i] = float32(s), float32(c)
 	}
+}
+
+// rotation is cos and sin of the angles of one position.
+type rotation struct {
+	position float32
+	waves    ropeWaves
+	cos, sin []float32
+	space    []float32 // for frequencies
+}
+
+// set computes the angles of a position, which is scaled already, unless they are those that r has.
+func (r *rotation) set(position float32, waves ropeWaves) {
+	if r.position == position && r.waves.inverse == waves.inverse && slices.Equal(r.waves.waves, waves.waves) {
+		return
+	}
+	r.position = position
+	r.waves = ropeWaves{waves: append(r.waves.waves[:0], waves.waves...), inverse: waves.inverse}
+	r.cos, r.sin = grown(r.cos, len(waves.waves)), grown(r.sin, len(waves.waves))
+	waves.angles(position, r.cos, r.sin)
 }

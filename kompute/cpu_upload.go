@@ -101,15 +101,13 @@ func (u *cpuUploads) grow(least int) bool {
 	if taken+int64(size) > (available+taken)/2 {
 		return false
 	}
-	whole := alignedBytes(size + hugePage)
-	at := int(-uintptr(unsafe.Pointer(unsafe.SliceData(whole))) % hugePage)
-	block := whole[at : at+size]
-	if !adviseHugePages(block) {
+	if !hasHugePages() {
 		return false
 	}
+	block := alignedBytes(size)
 	u.free = block
 	u.taken.Add(int64(size))
 	counter := u.taken
-	runtime.AddCleanup(unsafe.SliceData(whole), func(size int64) { counter.Add(-size) }, int64(size))
+	runtime.AddCleanup(unsafe.SliceData(block), func(size int64) { counter.Add(-size) }, int64(size))
 	return true
 }

@@ -31,6 +31,36 @@ func elementwiseFamily() {
 	unaryLoops()
 	wideLoops()
 	sumLanes()
+	rotateHalves()
+}
+
+// rotateHalves rounds each product, as two multiplications by themselves would.
+func rotateHalves() {
+	text("turns the pairs of x, of which the second ones are half numbers behind the first, by angles with these cosines and sines; half is a multiple of 8.", "rotateHalvesAVX2")(
+		"(dst *float32, x *float32, cos *float32, sin *float32, half int)")
+	dst, x, cos, sin, n := arg("dst"), arg("x"), arg("cos"), arg("sin"), arg("half")
+	bytes := GP64() // from the first of a pair to the second
+	MOVQ(n, bytes)
+	SHLQ(U8(2), bytes)
+	a, b, c, d, product := YMM(), YMM(), YMM(), YMM(), YMM()
+	Label("loop")
+	VMOVUPS(Mem{Base: x}, a)
+	VMOVUPS(Mem{Base: x, Index: bytes, Scale: 1}, b)
+	VMOVUPS(Mem{Base: cos}, c)
+	VMOVUPS(Mem{Base: sin}, d)
+	VMULPS(c, a, product)
+	VMULPS(d, a, a)
+	VMULPS(c, b, c)
+	VMULPS(d, b, b)
+	VSUBPS(b, product, product)
+	VADDPS(c, a, a)
+	VMOVUPS(product, Mem{Base: dst})
+	VMOVUPS(a, Mem{Base: dst, Index: bytes, Scale: 1})
+	ADDQ(U8(32), cos)
+	ADDQ(U8(32), sin)
+	avx2.next(x, dst, n)
+	VZEROUPPER()
+	RET()
 }
 
 // sumLanes adds up every eighth number.

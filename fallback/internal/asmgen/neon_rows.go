@@ -34,6 +34,35 @@ func neonRows(a *arm64) {
 	neonWide(a)
 	neonConversions(a)
 	neonSums(a)
+	neonRotateHalves(a)
+}
+
+// neonRotateHalves is rotateHalves.
+func neonRotateHalves(a *arm64) {
+	f := lanes{arm64: a}
+	r := a.function("rotateHalvesNEON", "turns the pairs of x, of which the second ones are half numbers behind the first, by angles with these cosines and sines; half is a multiple of 8.",
+		"(dst *float32, x *float32, cos *float32, sin *float32, half int)", "dst", "x", "cos", "sin", "half")
+	dst, x, cos, sin, half := r[0], r[1], r[2], r[3], r[4]
+	const toSecond, second = xreg(10), xreg(11)
+	a.line("ADD R%d<<2, R%d, R%d", half, dst, toSecond)
+	a.line("ADD R%d<<2, R%d, R%d", half, x, second)
+	a.label("loop")
+	for i := range 2 {
+		a.load(0, x, 16*i)
+		a.load(1, second, 16*i)
+		a.load(2, cos, 16*i)
+		a.load(3, sin, 16*i)
+		f.op(fmul, 4, 0, 2)
+		f.op(fmul, 0, 0, 3)
+		f.op(fmul, 2, 1, 2)
+		f.op(fmul, 1, 1, 3)
+		f.op(fsub, 4, 4, 1)
+		f.op(fadd, 0, 0, 2)
+		a.store(4, dst, 16*i)
+		a.store(0, toSecond, 16*i)
+	}
+	a.next(half, map[xreg]int{x: 32, second: 32, cos: 32, sin: 32, dst: 32, toSecond: 32})
+	a.line("RET")
 }
 
 // largerOrNaN sets z to x where x is a NaN or high is larger than low, else to y.

@@ -146,3 +146,22 @@ func SumLanes(sums *[8]float32, x []float32) int {
 	}
 	return n
 }
+
+// RotateHalves turns pairs i of x, x[i] and x[len(cos)+i], by the angles with these cosines and sines: a, b become
+// a·cos - b·sin and a·sin + b·cos. The products are rounded by themselves. dst, of at least 2·len(cos) numbers like x,
+// may be x.
+func RotateHalves(dst, x, cos, sin []float32) {
+	half := len(cos)
+	sin = sin[:half]
+	dst, x = dst[:2*half], x[:2*half]
+	done := 0
+	if half > 0 && half == eights(half) {
+		rotateRows(&dst[0], &x[0], &cos[0], &sin[0], half)
+		done = half
+	}
+	for i := done; i < half; i++ {
+		a, b := x[i], x[half+i]
+		dst[i] = float32(a*cos[i]) - float32(b*sin[i])
+		dst[half+i] = float32(a*sin[i]) + float32(b*cos[i])
+	}
+}

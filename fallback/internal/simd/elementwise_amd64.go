@@ -24,6 +24,9 @@ func maxRows(x *float32, n int) float32             { return maxAVX2(x, n) }
 func scaleRows(y *float32, n int, f float32)        { scaleAVX2(y, n, f) }
 func largestVector(x *float32, n int) float32       { return largestAVX2(x, n) }
 func sumLanesVector(sums, x *float32, n int)        { sumLanesAVX2(sums, x, n) }
+func rotateRows(dst, x, cos, sin *float32, half int) {
+	rotateHalvesAVX2(dst, x, cos, sin, half)
+}
 
 func addBF16Vector(dst []float32, src []uint16) int {
 	n := eights(len(src))

@@ -22,6 +22,9 @@ func toF16Rows(dst *uint16, src *float32, n int)    { toF16NEON(dst, src, n) }
 func siluMulRows(dst, gate, up *float32, n int)     { siluMulNEON(dst, gate, up, n) }
 func scaleRows(y *float32, n int, f float32)        { scaleNEON(y, n, &f) }
 func sumLanesVector(sums, x *float32, n int)        { sumLanesNEON(sums, x, n) }
+func rotateRows(dst, x, cos, sin *float32, half int) {
+	rotateHalvesNEON(dst, x, cos, sin, half)
+}
 
 func maxRows(x *float32, n int) (most float32) {
 	maxNEON(x, n, &most)

@@ -3,6 +3,7 @@ package simd
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,31 @@ func TestElementwise(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The products are rounded by themselves, whatever the level and the length; a row may be turned in place.
+func TestRotateHalves(t *testing.T) {
+	rng := rand.New(rand.NewPCG(16, 16))
+	for _, half := range []int{0, 1, 7, 8, 24, 64} {
+		var x, cos, sin []float32
+		for range half {
+			angle := rng.Float64() * 7
+			cos, sin = append(cos, float32(math.Cos(angle))), append(sin, float32(math.Sin(angle)))
+			x = append(x, float32(rng.NormFloat64()), float32(rng.NormFloat64()))
+		}
+		want := make([]float32, 2*half)
+		for i := range half {
+			want[i] = float32(x[i]*cos[i]) - float32(x[half+i]*sin[i])
+			want[half+i] = float32(x[i]*sin[i]) + float32(x[half+i]*cos[i])
+		}
+		forLevels(t, func(t *testing.T) {
+			dst, inPlace := make([]float32, 2*half), slices.Clone(x)
+			RotateHalves(dst, x, cos, sin)
+			require.Equal(t, want, dst)
+			RotateHalves(inPlace, inPlace, cos, sin)
+			require.Equal(t, want, append(make([]float32, 0), inPlace...))
+		})
+	}
 }
 
 func TestUnaryRow(t *testing.T) {

@@ -1587,3 +1587,36 @@ loop:
 	VMOVUPS Y0, (AX)
 	VZEROUPPER
 	RET
+
+// func rotateHalvesAVX2(dst *float32, x *float32, cos *float32, sin *float32, half int)
+// Requires: AVX
+TEXT ·rotateHalvesAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ cos+16(FP), DX
+	MOVQ sin+24(FP), BX
+	MOVQ half+32(FP), SI
+	MOVQ SI, DI
+	SHLQ $0x02, DI
+
+loop:
+	VMOVUPS (CX), Y0
+	VMOVUPS (CX)(DI*1), Y1
+	VMOVUPS (DX), Y2
+	VMOVUPS (BX), Y3
+	VMULPS  Y2, Y0, Y4
+	VMULPS  Y3, Y0, Y0
+	VMULPS  Y2, Y1, Y2
+	VMULPS  Y3, Y1, Y1
+	VSUBPS  Y1, Y4, Y4
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y0, (AX)(DI*1)
+	ADDQ    $0x20, DX
+	ADDQ    $0x20, BX
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x08, SI
+	JNZ     loop
+	VZEROUPPER
+	RET

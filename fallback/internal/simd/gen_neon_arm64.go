@@ -272,6 +272,11 @@ func expSumNEON(dst *float32, src *float32, n int, shift *float32, sums *float32
 //go:noescape
 func siluMulNEON(dst *float32, gate *float32, up *float32, n int)
 
+// rotateHalvesNEON turns the pairs of x, of which the second ones are half numbers behind the first, by angles with these cosines and sines; half is a multiple of 8.
+//
+//go:noescape
+func rotateHalvesNEON(dst *float32, x *float32, cos *float32, sin *float32, half int)
+
 // dots1x4NEON sets C, or if add is not 0 increases it, by a row of A times rows of B; the stride is in floats.
 //
 //go:noescape

@@ -5901,6 +5901,51 @@ loop:
 	BNE loop
 	RET
 
+// func rotateHalvesNEON(dst *float32, x *float32, cos *float32, sin *float32, half int)
+TEXT ·rotateHalvesNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD cos+16(FP), R2
+	MOVD sin+24(FP), R3
+	MOVD half+32(FP), R4
+	ADD R4<<2, R0, R10
+	ADD R4<<2, R1, R11
+
+loop:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x3dc00161 // ldr q1, [x11, #0]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
+	WORD $0x3dc00063 // ldr q3, [x3, #0]
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x6e22dc22 // fmul v2.4s, v1.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	WORD $0x4ea1d484 // fsub v4.4s, v4.4s, v1.4s
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x3d800140 // str q0, [x10, #0]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x3dc00561 // ldr q1, [x11, #16]
+	WORD $0x3dc00442 // ldr q2, [x2, #16]
+	WORD $0x3dc00463 // ldr q3, [x3, #16]
+	WORD $0x6e22dc04 // fmul v4.4s, v0.4s, v2.4s
+	WORD $0x6e23dc00 // fmul v0.4s, v0.4s, v3.4s
+	WORD $0x6e22dc22 // fmul v2.4s, v1.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	WORD $0x4ea1d484 // fsub v4.4s, v4.4s, v1.4s
+	WORD $0x4e22d400 // fadd v0.4s, v0.4s, v2.4s
+	WORD $0x3d800404 // str q4, [x0, #16]
+	WORD $0x3d800540 // str q0, [x10, #16]
+	ADD $32, R0, R0
+	ADD $32, R1, R1
+	ADD $32, R2, R2
+	ADD $32, R3, R3
+	ADD $32, R10, R10
+	ADD $32, R11, R11
+	SUBS $8, R4, R4
+	BNE loop
+	RET
+
 // func dots1x4NEON(c *float32, a *float32, b *float32, ldb int, k int, add int)
 TEXT ·dots1x4NEON(SB), NOSPLIT, $0-48
 	MOVD c+0(FP), R0

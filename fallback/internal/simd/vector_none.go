@@ -43,6 +43,8 @@ func largestVector(*float32, int) float32 { return 0 }
 
 func sumLanesVector(sums, x *float32, n int) {}
 
+func rotateRows(dst, x, cos, sin *float32, half int) {}
+
 func (l *Limbs) prepareVector([]float32) (int, bool) { return 0, true }
 
 func unpackVector([]byte, []byte, int, *Table) int { return 0 }
