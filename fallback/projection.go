@@ -240,9 +240,7 @@ func (p *projection) addResidual(b block) {
 	stride := p.strideOf(p.residual)
 	for i := b.first; i < b.end; i++ {
 		row := sums[(i-b.first)*n:][:n]
-		for j, v := range floats(p.residual, p.residual.Offset+(i*p.matrices[0].N()+b.lo)*stride, stride, n, b.space) {
-			row[j] += v
-		}
+		binaryFloatRow(opdef.BinaryAdd, row, row, floats(p.residual, p.residual.Offset+(i*p.matrices[0].N()+b.lo)*stride, stride, n, b.space))
 	}
 	p.storeTo(&b, 0, sums)
 }
@@ -267,17 +265,6 @@ func (p *projection) argMax(b block) {
 		at, entry := firstLargest(some), lo/argMaxBlock
 		p.best[entry], p.best[len(p.best)/2+entry] = some[at], math.Float32frombits(uint32(lo+at))
 	}
-}
-
-// firstLargest returns the place of the first NaN or, if there is none, of the first of
-// the largest numbers.
-func firstLargest(x []float32) int {
-	largest := simd.Max(x) // NaN if there is one
-	at := 0
-	for x[at] != largest && (largest == largest || x[at] == x[at]) {
-		at++
-	}
-	return at
 }
 
 // joinArgMax finds the largest of all blocks, the first of several equal ones, and stores its place,

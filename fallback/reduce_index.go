@@ -89,12 +89,11 @@ func findFloats(x *array.Array, least bool, off, stride, n int) found[float32] {
 	scratch := borrow(n)
 	defer scratch.release()
 	row := floats(x, off, stride, n, scratch.f)
-	var m float32 // NaN if there is one
-	if least {
-		m = foldFloats(opdef.ReduceAMin, row).v
-	} else {
-		m = simd.Max(row)
+	if !least {
+		at := firstLargest(row)
+		return found[float32]{row[at], at}
 	}
+	m := foldFloats(opdef.ReduceAMin, row).v // NaN if there is one
 	for i, v := range row {
 		if v == m || m != m && v != v {
 			return found[float32]{m, i}
@@ -102,3 +101,21 @@ func findFloats(x *array.Array, least bool, off, stride, n int) found[float32] {
 	}
 	return found[float32]{m, 0}
 }
+
+// firstLargest returns the place of the first NaN or, if there is none, of the first of
+// the largest numbers.
+func firstLargest(x []float32) int {
+	const block = 64       // in which it is looked for one by one
+	largest := simd.Max(x) // NaN if there is one
+	at := 0
+	for at+block < len(x) && !sameNumber(simd.Max(x[at:at+block]), largest) {
+		at += block
+	}
+	for !sameNumber(x[at], largest) {
+		at++
+	}
+	return at
+}
+
+// sameNumber reports whether two numbers are equal, as NaNs are here.
+func sameNumber(a, b float32) bool { return a == b || a != a && b != b }
