@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // amx writes the products on AMX tiles, whose instructions Go's assembler lacks.
 type amx struct{ source }
@@ -16,18 +19,18 @@ func (a *amx) bytes(text string, code ...byte) {
 	a.line("%s// %s", line, text)
 }
 
-// tileMemory moves a tile, whose rows are stride bytes apart in memory.
-func (a *amx) tileMemory(name string, third, tile byte, base, stride string) {
+// tileMemory moves a tile, whose rows are stride bytes apart in memory, disp bytes behind base.
+func (a *amx) tileMemory(name string, third, tile byte, base string, disp int, stride string) {
 	b, i := gp[base], gp[stride]
-	a.bytes(fmt.Sprintf("%s tmm%d, (%s)(%s*1)", name, tile, base, stride),
-		0xc4, 0x82|(^i>>3&1)<<6|(^b>>3&1)<<5, third, 0x4b, tile<<3|4, (i&7)<<3|b&7)
+	code := []byte{0xc4, 0x82 | (^i>>3&1)<<6 | (^b>>3&1)<<5, third, 0x4b, 0x80 | tile<<3 | 4, (i&7)<<3 | b&7}
+	a.bytes(fmt.Sprintf("%s tmm%d, %d(%s)(%s*1)", name, tile, disp, base, stride), binary.LittleEndian.AppendUint32(code, uint32(disp))...)
 }
 
 func (a *amx) load(tile byte, base, stride string) {
-	a.tileMemory("tileloadd", 0x7b, tile, base, stride)
+	a.tileMemory("tileloadd", 0x7b, tile, base, 0, stride)
 }
-func (a *amx) store(tile byte, base, stride string) {
-	a.tileMemory("tilestored", 0x7a, tile, base, stride)
+func (a *amx) store(tile byte, base string, disp int, stride string) {
+	a.tileMemory("tilestored", 0x7a, tile, base, disp, stride)
 }
 
 func (a *amx) zero(tile byte) {
@@ -61,9 +64,9 @@ func amxFamily(a *amx) {
 // 32 rows of w, for groups of a given number of steps. A group of x is multiplied with all panels before the next group, so
 // that it is in the nearest cache for all panels but the first.
 //
-// The sums of a block, a group and 16 columns, are added to c between the products of
-// the next block, which another unit of the processor computes: Z0 and Z1 are scales and
-// biases of the block before, CX is where in c it begins, and R13 are its factors.
+// A block is a group, one tile of rows of x and 16 columns. Blocks take turns between two sets of tiles (see set). Between
+// the products of a block, which another unit of the processor computes, the sums of the block before are stored, whose
+// products are done by then, and those of the one before that, of the same set, are added to c.
 func (a *amx) product(steps, rows int) {
 	a.begin(fmt.Sprintf("amxProduct%dx%d", steps, rows), fmt.Sprintf("adds to %d rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, %d steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.", rows, steps),
 		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)", 14)
@@ -79,87 +82,159 @@ func (a *amx) product(steps, rows int) {
 	a.line("SHLQ $7, R10")         // from row to row of c
 	a.line("MOVL $0x47800000, AX") // 65536
 	a.line("VPBROADCASTD AX, Z31")
-	a.line("VPXORD Z0, Z0, Z0") // there is no block before the first: it adds 0 to that
-	a.line("VPXORD Z1, Z1, Z1")
+	sets := setsOf(rows)
+	for _, s := range sets { // no block is before the first ones: that adds 0, or NaN in rows of x that are not finite
+		for _, z := range []int{s.scale, s.bias} {
+			a.line("VPXORD Z%d, Z%d, Z%d", z, z, z)
+		}
+		a.placeRows(s)
+		a.line("MOVQ R13, %s", s.factors)
+		for tile := s.tile; tile < s.tile+3; tile++ {
+			a.zero(byte(tile))
+		}
+	}
 	a.line("MOVQ tile+80(FP), AX")
 	a.line("MOVQ $64, R15")
 	a.label("group")
 	a.line("MOVQ panels+72(FP), R11")
 	a.line("MOVQ b+16(FP), R12")
 	a.label("panel")
-	a.line("MOVQ $2, config+64(FP)")
-	a.label("half")
-	a.block(steps, rows)
-	a.line("ADDQ AX, R12")
-	a.line("DECQ config+64(FP)")
-	a.line("JNZ half")
+	if rows > 16 {
+		a.line("MOVQ $2, config+64(FP)")
+		a.label("half")
+	}
+	for i := range sets {
+		a.block(steps, sets[i], sets[1-i])
+	}
+	if rows > 16 {
+		a.line("DECQ config+64(FP)")
+		a.line("JNZ half")
+	}
 	a.nextPanel()
 	a.line("DECQ R11")
 	a.line("JNZ panel")
 	a.nextGroup(steps)
 	a.line("DECQ R9")
 	a.line("JNZ group")
-	for row := range rows {
-		a.combine(row)
+	for i, s := range sets {
+		if i == 1 {
+			a.storeSums(s)
+		}
+		a.beginCombining(s)
+		for row := range s.rows {
+			a.combine(s, row)
+		}
 	}
 	a.release()
 	a.line("VZEROUPPER")
 	a.line("RET")
 }
 
-// block sets tiles 0 to 5, or 0 to 2 if there are no more than 16 rows, to the sums of a
-// block: of each limb of x, from SI on, and half of its rows, and of the 16 columns of w
-// from R12 on. It stores them, and makes it the block before.
-func (a *amx) block(steps, rows int) {
-	tiles, stride := 6, 1 // stride: in tiles, of x and of sums
-	if rows <= 16 {
-		tiles, stride = 3, 2 // without those of rows 16 to 31
+// set is what blocks of one of two kinds use: those of rows 0 to 15 of x and of rows 16 to 31 or, if there are no more than
+// 16 rows, those of the first and of the last 16 columns of a panel.
+type set struct {
+	tile        int    // the first of three, one for each limb
+	rows, first int    // of x, and the first of them
+	sums        int    // where they are stored, in bytes from BX
+	scale, bias int    // registers with those of the last block
+	c, factors  string // parameters that are not needed any more, for where in c that block begins, and for its factors
+	last        bool   // whether the next block is of other columns
+}
+
+func setsOf(rows int) [2]set {
+	sets := [2]set{
+		{tile: 0, rows: rows, scale: 0, bias: 1, c: "x+8(FP)", factors: "row+88(FP)", last: true},
+		{tile: 3, rows: rows, sums: 1024, scale: 26, bias: 27, c: "groups+48(FP)", factors: "space+56(FP)", last: true},
 	}
-	for tile := range tiles {
-		a.zero(byte(tile))
+	if rows > 16 {
+		sets[0].rows, sets[1].rows, sets[1].first = 16, 16, 16
+		sets[0].last = false
 	}
+	return sets
+}
+
+// block sets the tiles of s to the sums of a block: of each limb of x, from SI on, and of the 16 columns of w from R12 on.
+func (a *amx) block(steps int, s, before set) {
+	for limb := range 3 {
+		a.zero(byte(s.tile + limb))
+	}
+	a.beginCombining(s)
 	a.line("MOVQ R12, DI")
 	a.line("MOVQ SI, DX")
+	if s.first > 0 {
+		a.line("ADDQ AX, DX")
+	}
 	row := 0
 	for step := range steps {
 		a.load(6, "DI", "R15")
-		for tile := range tiles {
+		for limb := range 3 {
 			a.load(7, "DX", "R8")
-			a.dot(byte(tile), 7, 6)
-			a.line("LEAQ (DX)(AX*%d), DX", stride)
-			for ; row < rows*(tiles*step+tile+1)/(tiles*steps); row++ {
-				a.combine(row)
+			a.dot(byte(s.tile+limb), 7, 6)
+			a.line("LEAQ (DX)(AX*2), DX")
+			for ; row < s.rows*(3*step+limb+1)/(3*steps); row++ {
+				a.combine(s, row)
 			}
+		}
+		if step == 0 {
+			a.storeSums(before)
 		}
 		a.line("LEAQ (DI)(AX*2), DI")
 	}
-	a.line("MOVQ BX, DX")
-	for tile := range tiles {
-		a.store(byte(tile), "DX", "R15")
-		a.line("ADDQ $%d, DX", 1024*stride)
-	}
-	for i, p := range []string{"scales+24", "biases+32"} {
-		a.line("MOVQ %s(FP), DX", p)
-		a.line("VMOVUPS (DX), Z%d", i)
-		a.line("ADDQ $64, %s(FP)", p)
-	}
 	a.line("MOVQ factors+40(FP), R13")
+	a.line("MOVQ R13, %s", s.factors)
 	a.line("MOVQ c+0(FP), CX")
-	a.line("ADDQ $64, c+0(FP)")
+	a.placeRows(s)
+	for _, p := range []struct {
+		name string
+		to   int
+	}{{"scales+24", s.scale}, {"biases+32", s.bias}} {
+		a.line("MOVQ %s(FP), DX", p.name)
+		a.line("VMOVUPS (DX), Z%d", p.to)
+		if s.last {
+			a.line("ADDQ $64, %s(FP)", p.name)
+		}
+	}
+	if s.last {
+		a.line("ADDQ $64, c+0(FP)")
+		a.line("ADDQ AX, R12")
+	}
 }
 
-// combine adds a row of the sums of the block before to c, and moves CX to the next.
-func (a *amx) combine(row int) {
-	high := 2 + row%7*4
-	low, scale, sum := high+1, high+2, high+3
-	a.line("VPSLLD $8, %d(BX), Z%d", 2048+64*row, low)
-	a.line("VPADDD %d(BX), Z%d, Z%d", 4096+64*row, low, low)
-	a.line("VCVTDQ2PS %d(BX), Z%d", 64*row, high)
+// placeRows keeps where in c the rows of s begin, if CX is where row 0 does.
+func (a *amx) placeRows(s set) {
+	if s.first > 0 {
+		a.line("MOVQ R10, DX")
+		a.line("SHLQ $4, DX")
+		a.line("ADDQ DX, CX")
+	}
+	a.line("MOVQ CX, %s", s.c)
+}
+
+// storeSums stores those of the last block of a set.
+func (a *amx) storeSums(s set) {
+	for limb := range 3 {
+		a.store(byte(s.tile+limb), "BX", s.sums+2048*limb, "R15")
+	}
+}
+
+// beginCombining loads where the last block of a set goes.
+func (a *amx) beginCombining(s set) {
+	a.line("MOVQ %s, CX", s.c)
+	a.line("MOVQ %s, R13", s.factors)
+}
+
+// combine adds a row of the stored sums of a set to c, and moves CX to the next.
+func (a *amx) combine(s set, row int) {
+	high := 2 + row%6*4
+	low, scale, sum, at := high+1, high+2, high+3, s.sums+64*row
+	a.line("VPSLLD $8, %d(BX), Z%d", 2048+at, low)
+	a.line("VPADDD %d(BX), Z%d, Z%d", 4096+at, low, low)
+	a.line("VCVTDQ2PS %d(BX), Z%d", at, high)
 	a.line("VCVTDQ2PS Z%d, Z%d", low, low)
-	a.line("VMULPS.BCST %d(R13), Z0, Z%d", 4*row, scale)
+	a.line("VMULPS.BCST %d(R13), Z%d, Z%d", 4*(s.first+row), s.scale, scale)
 	a.line("VMOVUPS (CX), Z%d", sum)
 	a.line("VFMADD231PS Z31, Z%d, Z%d", high, low)
-	a.line("VFMADD231PS.BCST %d(R13), Z1, Z%d", 128+4*row, sum)
+	a.line("VFMADD231PS.BCST %d(R13), Z%d, Z%d", 128+4*(s.first+row), s.bias, sum)
 	a.line("VFMADD231PS Z%d, Z%d, Z%d", low, scale, sum)
 	a.line("VMOVUPS Z%d, (CX)", sum)
 	a.line("ADDQ R10, CX")

@@ -62,11 +62,12 @@ func (l lanes) polynomial(x, first vreg, count int, p, other vreg) vreg {
 // neonExponentials writes the functions of kernels that use exponentials.
 func neonExponentials(a *arm64) {
 	e := neonExponential{lanes{arm64: a}}
-	const total, shift = vreg(6), vreg(30)
-	r := a.function("expSumNEON", "sets dst = e^(src-shift), and sums to the sums of every fourth; n is a multiple of 8.",
+	const total, large, shift = vreg(6), vreg(7), vreg(30)
+	r := a.function("expSumNEON", "sets dst = e^(src-shift), or 0 below e^-87, and sums to the sums of every fourth; n is a multiple of 8.",
 		"(dst *float32, src *float32, n int, shift *float32, sums *float32)", "dst", "src", "n", "shift", "sums")
 	dst, src, n, from, sums := r[0], r[1], r[2], r[3], r[4]
 	e.prepare()
+	e.float(expLo, 9, -87)
 	a.line("FMOVS (R%d), F%d", from, shift)
 	a.line("VDUP V%d.S[0], V%d.S4", shift, shift)
 	a.zero(total)
@@ -74,7 +75,9 @@ func neonExponentials(a *arm64) {
 	for i := range 2 {
 		a.load(0, src, 16*i)
 		e.op(fsub, 0, 0, shift)
+		e.op(fcmgt, large, expLo, 0) // smaller ones, and no NaN
 		e.emit(0)
+		a.clear(0, 0, large)
 		a.store(0, dst, 16*i)
 		e.op(fadd, total, total, 0)
 	}

@@ -11,6 +11,9 @@ const (
 	ln2Lo  = -2.12194440e-4
 	expMin = -104 // below, float32 exp is 0
 	expMax = 89   // above, it is infinite
+	// expSumMin is above the logarithms of subnormal numbers, with which arithmetic takes ten times as long on some
+	// processors: what attention hides from a row, and what is padding, would cost more than the rest.
+	expSumMin = -87
 )
 
 // Exp32 returns e^x to about 1e-7 of its value.
@@ -40,11 +43,14 @@ func Exp32(x float32) float32 {
 
 func pow2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) }
 
-// ExpSum sets dst[i] = e^(x[i]-shift) and returns the sum. dst may be x.
+// ExpSum sets dst[i] = e^(x[i]-shift), or 0 if that is below e^-87, and returns the sum. dst may be x.
 func ExpSum(dst, x []float32, shift float32) float32 {
 	done, sum := expSumVector(dst, x, shift)
 	for i, v := range x[done:] {
 		e := Exp32(v - shift)
+		if v-shift < expSumMin {
+			e = 0
+		}
 		dst[done+i] = e
 		sum += e
 	}

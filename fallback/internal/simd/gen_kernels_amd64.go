@@ -209,12 +209,12 @@ func toF16AVX2(dst *uint16, src *float32, n int)
 //go:noescape
 func toBF16AVX2(dst *uint16, src *float32, n int)
 
-// expSumAVX2 sets dst = e^(src-shift) and returns the sum; n is a multiple of 8.
+// expSumAVX2 sets dst = e^(src-shift), or 0 below e^-87, and returns the sum; n is a multiple of 8.
 //
 //go:noescape
 func expSumAVX2(dst *float32, src *float32, n int, shift float32) float32
 
-// expSumAVX512 sets dst = e^(src-shift) and returns the sum; n is a multiple of 16.
+// expSumAVX512 sets dst = e^(src-shift), or 0 below e^-87, and returns the sum; n is a multiple of 16.
 //
 //go:noescape
 func expSumAVX512(dst *float32, src *float32, n int, shift float32) float32

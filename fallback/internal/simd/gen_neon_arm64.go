@@ -262,7 +262,7 @@ func largestNEON(x *float32, n int, result *float32)
 //go:noescape
 func scaleNEON(dst *float32, n int, f *float32)
 
-// expSumNEON sets dst = e^(src-shift), and sums to the sums of every fourth; n is a multiple of 8.
+// expSumNEON sets dst = e^(src-shift), or 0 below e^-87, and sums to the sums of every fourth; n is a multiple of 8.
 //
 //go:noescape
 func expSumNEON(dst *float32, src *float32, n int, shift *float32, sums *float32)

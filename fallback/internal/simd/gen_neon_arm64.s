@@ -5698,6 +5698,8 @@ TEXT ·expSumNEON(SB), NOSPLIT, $0-40
 	VDUP R9, V21.S4
 	MOVD $0x3f800000, R9
 	VDUP R9, V22.S4
+	MOVD $0xc2ae0000, R9
+	VDUP R9, V9.S4
 	FMOVS (R3), F30
 	VDUP V30.S[0], V30.S4
 	WORD $0x6e261cc6 // eor v6.16b, v6.16b, v6.16b
@@ -5705,6 +5707,7 @@ TEXT ·expSumNEON(SB), NOSPLIT, $0-40
 loop:
 	WORD $0x3dc00020 // ldr q0, [x1, #0]
 	WORD $0x4ebed400 // fsub v0.4s, v0.4s, v30.4s
+	WORD $0x6ea0e527 // fcmgt v7.4s, v9.4s, v0.4s
 	WORD $0x4eaaf400 // fmin v0.4s, v0.4s, v10.4s
 	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
 	WORD $0x6e2bdc01 // fmul v1.4s, v0.4s, v11.4s
@@ -5736,10 +5739,12 @@ loop:
 	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4ea41c80 // orr v0.16b, v4.16b, v4.16b
+	WORD $0x4e671c00 // bic v0.16b, v0.16b, v7.16b
 	WORD $0x3d800000 // str q0, [x0, #0]
 	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
 	WORD $0x3dc00420 // ldr q0, [x1, #16]
 	WORD $0x4ebed400 // fsub v0.4s, v0.4s, v30.4s
+	WORD $0x6ea0e527 // fcmgt v7.4s, v9.4s, v0.4s
 	WORD $0x4eaaf400 // fmin v0.4s, v0.4s, v10.4s
 	WORD $0x4e29f400 // fmax v0.4s, v0.4s, v9.4s
 	WORD $0x6e2bdc01 // fmul v1.4s, v0.4s, v11.4s
@@ -5771,6 +5776,7 @@ loop:
 	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
 	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
 	WORD $0x4ea41c80 // orr v0.16b, v4.16b, v4.16b
+	WORD $0x4e671c00 // bic v0.16b, v0.16b, v7.16b
 	WORD $0x3d800400 // str q0, [x0, #16]
 	WORD $0x4e20d4c6 // fadd v6.4s, v6.4s, v0.4s
 	ADD $32, R0, R0

@@ -106,6 +106,9 @@ func TestExp(t *testing.T) {
 		require.True(t, sum != sum)
 		for i, v := range in {
 			want := math.Exp(float64(v))
+			if v < -87 {
+				want = 0
+			}
 			w := float32(want)
 			if w != w || math.IsInf(float64(w), 0) {
 				require.True(t, sameFloat(w, out[i]), "e^%v: %v", v, out[i])
