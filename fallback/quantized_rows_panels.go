@@ -207,7 +207,7 @@ func (m *QuantizedRows) codePanel(x *simd.Tiles, panel, space []float32, n0, nn 
 		}
 	case x.TakesWords():
 		m.bytePanel(panel, space, n0, nn)
-	case whole && m.w.Strides[1] == 1:
+	case whole:
 		m.expandWords(panel, space, n0, nn, ahead)
 	default:
 		bytes := cut(&space, m.cols/4*simd.PanelWidth())
@@ -221,14 +221,14 @@ func (m *QuantizedRows) codePanel(x *simd.Tiles, panel, space []float32, n0, nn 
 // it asks for the words of the next panel.
 func (m *QuantizedRows) expandWords(tiles, space []float32, n0, nn int, ahead bool) {
 	const block = 512 // a multiple of all group sizes
-	stride, width := m.w.Strides[0], simd.PanelWidth()
-	rows := storage[float32](m.w)[m.w.Offset+n0*stride:]
+	rows, stride := m.wordRows(n0, nn)
+	width := simd.PanelWidth()
 	for k0 := 0; k0 < m.cols; k0 += block {
 		kn := min(block, m.cols-k0)
 		first, words := k0*m.Bits/32, kn*m.Bits/32
 		codes := space[:words*width]
 		simd.TransposePanel(codes, rows[first:], stride, nn, words)
-		if ahead {
+		if ahead && m.w.Strides[1] == 1 {
 			m.prefetch(n0+nn, min(n0+nn+width, m.N()), first, words)
 		}
 		m.tileCodes().Expand(tiles[simd.TileNumbers(k0):], codes, kn)

@@ -55,7 +55,8 @@ func amxFamily(a *amx) {
 		a.product(2, rows)
 	}
 	a.split()
-	a.expand4()
+	a.expand4(false)
+	a.expand4(true)
 	a.expand8()
 	vnniFamily(a)
 }

@@ -100,23 +100,28 @@ func (a *amx) digits() {
 
 const expandDoc = "makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns."
 
-// expand4 takes four codes of each word at a time, by a shift for each.
-func (a *amx) expand4() {
-	a.begin("tileExpand4VBMI", expandDoc+" Shifts are those of the lower codes of two words, and of the upper ones; table has the bytes that codes become.",
-		"(dst *byte, codes *float32, steps int, words int, shifts *byte, table *Table)", 6)
+// expand4 takes the even codes of each word, and then the odd ones.
+func (a *amx) expand4(table bool) {
+	name, doc, signature, params := "tileExpand4", expandDoc, "(dst *byte, codes *float32, steps int, words int)", 4
+	if table {
+		name, doc, signature, params = name+"Table", doc+" table has the bytes that codes become.", "(dst *byte, codes *float32, steps int, words int, table *Table)", 5
+	}
+	a.begin(name, doc, signature, params)
 	a.expandBegin(2)
-	a.line("MOVQ shifts+32(FP), AX")
-	a.line("VMOVDQU64 (AX), Z30")
-	a.line("VMOVDQU64 64(AX), Z29")
 	a.line("MOVL $0x0f0f0f0f, AX")
 	a.line("VPBROADCASTD AX, Z31")
-	a.line("MOVQ table+40(FP), AX")
-	a.line("VBROADCASTI32X4 (AX), Z28")
+	if table {
+		a.line("MOVQ table+32(FP), AX")
+		a.line("VBROADCASTI32X4 (AX), Z28")
+	}
 	a.expandWords(128, func(half int, to string) {
+		a.line("VMOVDQU64 %d(SI), Z0", 64*half)
+		a.line("VPSRLD $4, Z0, Z1")
 		for i := range 2 {
-			a.line("VPMULTISHIFTQB %d(SI), Z%d, Z%d", 64*half, 30-i, i)
 			a.line("VPANDD Z31, Z%d, Z%d", i, i)
-			a.line("VPSHUFB Z%d, Z28, Z%d", i, i)
+			if table {
+				a.line("VPSHUFB Z%d, Z28, Z%d", i, i)
+			}
 			a.line("VMOVDQU64 Z%d, %d%s", i, 64*i, to)
 		}
 	})

@@ -37,10 +37,15 @@ func amxProduct2x32(c *float32, x *byte, b *byte, scales *float32, biases *float
 //go:noescape
 func tileSplit(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32, order *[16]uint32)
 
-// tileExpand4VBMI makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns. Shifts are those of the lower codes of two words, and of the upper ones; table has the bytes that codes become.
+// tileExpand4 makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns.
 //
 //go:noescape
-func tileExpand4VBMI(dst *byte, codes *float32, steps int, words int, shifts *byte, table *Table)
+func tileExpand4(dst *byte, codes *float32, steps int, words int)
+
+// tileExpand4Table makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns. table has the bytes that codes become.
+//
+//go:noescape
+func tileExpand4Table(dst *byte, codes *float32, steps int, words int, table *Table)
 
 // tileExpand8 makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns.
 //

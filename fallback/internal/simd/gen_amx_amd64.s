@@ -4521,39 +4521,73 @@ vector:
 	VZEROUPPER
 	RET
 
-// func tileExpand4VBMI(dst *byte, codes *float32, steps int, words int, shifts *byte, table *Table)
-TEXT ·tileExpand4VBMI(SB), NOSPLIT, $0-48
+// func tileExpand4(dst *byte, codes *float32, steps int, words int)
+TEXT ·tileExpand4(SB), NOSPLIT, $0-32
 	MOVQ dst+0(FP), DI
 	MOVQ codes+8(FP), SI
 	MOVQ steps+16(FP), CX
 	MOVQ words+24(FP), DX
 	MOVQ DX, R8
 	SHLQ $7, R8
-	MOVQ shifts+32(FP), AX
-	VMOVDQU64 (AX), Z30
-	VMOVDQU64 64(AX), Z29
 	MOVL $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z31
-	MOVQ table+40(FP), AX
+
+step:
+	MOVQ DX, BX
+
+word:
+	VMOVDQU64 0(SI), Z0
+	VPSRLD $4, Z0, Z1
+	VPANDD Z31, Z0, Z0
+	VMOVDQU64 Z0, 0(DI)
+	VPANDD Z31, Z1, Z1
+	VMOVDQU64 Z1, 64(DI)
+	VMOVDQU64 64(SI), Z0
+	VPSRLD $4, Z0, Z1
+	VPANDD Z31, Z0, Z0
+	VMOVDQU64 Z0, 0(DI)(R8*1)
+	VPANDD Z31, Z1, Z1
+	VMOVDQU64 Z1, 64(DI)(R8*1)
+	ADDQ $128, SI
+	ADDQ $128, DI
+	DECQ BX
+	JNZ word
+	ADDQ R8, DI
+	DECQ CX
+	JNZ step
+	VZEROUPPER
+	RET
+
+// func tileExpand4Table(dst *byte, codes *float32, steps int, words int, table *Table)
+TEXT ·tileExpand4Table(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ codes+8(FP), SI
+	MOVQ steps+16(FP), CX
+	MOVQ words+24(FP), DX
+	MOVQ DX, R8
+	SHLQ $7, R8
+	MOVL $0x0f0f0f0f, AX
+	VPBROADCASTD AX, Z31
+	MOVQ table+32(FP), AX
 	VBROADCASTI32X4 (AX), Z28
 
 step:
 	MOVQ DX, BX
 
 word:
-	VPMULTISHIFTQB 0(SI), Z30, Z0
+	VMOVDQU64 0(SI), Z0
+	VPSRLD $4, Z0, Z1
 	VPANDD Z31, Z0, Z0
 	VPSHUFB Z0, Z28, Z0
 	VMOVDQU64 Z0, 0(DI)
-	VPMULTISHIFTQB 0(SI), Z29, Z1
 	VPANDD Z31, Z1, Z1
 	VPSHUFB Z1, Z28, Z1
 	VMOVDQU64 Z1, 64(DI)
-	VPMULTISHIFTQB 64(SI), Z30, Z0
+	VMOVDQU64 64(SI), Z0
+	VPSRLD $4, Z0, Z1
 	VPANDD Z31, Z0, Z0
 	VPSHUFB Z0, Z28, Z0
 	VMOVDQU64 Z0, 0(DI)(R8*1)
-	VPMULTISHIFTQB 64(SI), Z29, Z1
 	VPANDD Z31, Z1, Z1
 	VPSHUFB Z1, Z28, Z1
 	VMOVDQU64 Z1, 64(DI)(R8*1)

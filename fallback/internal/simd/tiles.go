@@ -11,8 +11,8 @@ import "unsafe"
 //
 // Each block of 32 rows has, group by group and step by step, six tiles: of the limbs
 // of weight 65536, 256 and 1 those of rows 0 to 15 and of rows 16 to 31. A row of a tile
-// has a step's elements: 64, or all of a group that has fewer. For packed codes, the even
-// ones of every eight come first.
+// has a step's elements: 64, or all of a group that has fewer. For codes of 4 bits, the even
+// ones of every eight come first, as masks take them from a word.
 type Tiles struct {
 	rows, k, step int
 	codes         TileCodes
@@ -92,6 +92,9 @@ func (t *Tiles) TakesWords() bool { return t.words }
 
 // Packed reports whether t is multiplied with words of 4-bit codes, eight in each.
 func (t *Tiles) Packed() bool { return t.words && t.codes.Bits == 4 }
+
+// evenFirst reports whether the even elements of every eight come first.
+func (t *Tiles) evenFirst() bool { return t.codes.Bits == 4 }
 
 // multipliedRows is how many rows the kernel in use multiplies of a block that has that
 // many; those that are missing must be 0.

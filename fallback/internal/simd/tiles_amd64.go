@@ -31,15 +31,6 @@ var amxProducts = [3]struct {
 	{[3][64]byte{1: tileConfig(32, 16), 2: tileConfig(64, 16)}, amxProduct1x32, amxProduct2x32},
 }
 
-// codeShifts are, for the lower codes of each of two words of 4-bit codes and then for
-// the upper ones, the number of bits to shift by.
-var codeShifts = func() (shifts [128]byte) {
-	for i := range shifts {
-		shifts[i] = byte(i/64*16 + i%8/4*32 + i%4*4)
-	}
-	return shifts
-}()
-
 // splitOrders are the places of the elements of a vector of x: in their order, and with the even ones of
 // every eight first.
 var splitOrders = [2][16]uint32{
@@ -53,27 +44,23 @@ func (t *Tiles) split(limbs, factors int, x []float32) (largest uint32) {
 	groups := t.k / t.codes.GroupSize
 	to, powers := t.limbs[limbs:], t.factors[factors:]
 	_, _, _ = to[(3*t.k/t.step-1)*2*t.tileBytes()+t.step-1], powers[2*tileRows*groups-tileRows], x[t.k-1]
-	tileSplit(&to[0], &x[0], &powers[0], groups, t.codes.GroupSize/t.step, t.step/16, 2*t.tileBytes(), &largest, &splitOrders[toInt(t.Packed())])
+	tileSplit(&to[0], &x[0], &powers[0], groups, t.codes.GroupSize/t.step, t.step/16, 2*t.tileBytes(), &largest, &splitOrders[toInt(t.evenFirst())])
 	return largest
 }
-
-// ownCodes is the table of codes without one, so that one kernel expands both.
-var ownCodes = Table{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}
 
 func (c TileCodes) expand(dst []byte, words []float32, steps, perStep int) {
 	_, _ = dst[1024*perStep/c.Bits*steps-1], words[32*perStep*steps-1]
 	if active != AMX {
 		panic("simd: tiles of codes without AMX")
 	}
-	if c.Bits == 8 {
+	switch {
+	case c.Bits == 8:
 		tileExpand8(&dst[0], &words[0], steps, perStep)
-		return
+	case c.Table != nil:
+		tileExpand4Table(&dst[0], &words[0], steps, perStep, c.Table)
+	default:
+		tileExpand4(&dst[0], &words[0], steps, perStep)
 	}
-	table := c.Table
-	if table == nil {
-		table = &ownCodes
-	}
-	tileExpand4VBMI(&dst[0], &words[0], steps, perStep, &codeShifts[0], table)
 }
 
 type vnniProduct func(c *float32, x, b *byte, scales, biases, factors *float32, groups, panels, stride, apart, quarters int, next *byte, advance int, table *Table)
