@@ -110,10 +110,18 @@ type pagedUnit struct {
 	*pagedAttention
 	runningSoftmax
 	row, keyHead, group int
-	step, block         int       // keys of a block of pages; the same, rounded up to whole vectors
-	piece               int       // the most keys or values that are taken at a time
-	q, scores           []float32 // [group, D], [group, block]
-	buf                 []float32 // a piece of keys or values, if they must be copied
+	step, block         int // keys of a block of pages; the same, rounded up to whole vectors
+	pagedReads
+	q, scores []float32 // [group, D], [group, block]
+	buf       []float32 // keys or values that must be copied
+}
+
+// pagedReads says how keys and values are read.
+type pagedReads struct {
+	piece  int // the most that are taken at a time
+	copied int // the most of them that must be copied
+	narrow bool
+	form   simd.HeadForm // with narrow, how those that need no copy are stored
 }
 
 // cost is the cost of a unit whose row sees that many keys.
@@ -127,13 +135,13 @@ func (p *pagedAttention) units(lo, hi int) {
 	group := p.q.Shape[1] / heads
 	step := max(pagedBlock/max(l, 1), 1) * l
 	block := wholeVectors(step)
-	piece := p.together()
-	scratch := borrow(group*(d+block) + runningSoftmaxSize(group, dv) + piece*max(d, dv))
+	reads := p.reads(group)
+	scratch := borrow(group*(d+block) + runningSoftmaxSize(group, dv) + reads.copied*max(d, dv))
 	defer scratch.release()
 	for i := lo; i < hi; i++ {
 		space := scratch.f
 		u := pagedUnit{
-			pagedAttention: p, row: i / heads, keyHead: i % heads, group: group, step: step, block: block, piece: piece,
+			pagedAttention: p, row: i / heads, keyHead: i % heads, group: group, step: step, block: block, pagedReads: reads,
 			q: cut(&space, group*d), scores: cut(&space, group*block), runningSoftmax: newRunningSoftmax(&space, group, dv),
 		}
 		u.buf = space
@@ -141,13 +149,20 @@ func (p *pagedAttention) units(lo, hi int) {
 	}
 }
 
-// together returns how many keys or values of a page are taken at a time.
-func (p *pagedAttention) together() int {
-	l := p.keys.Shape[2]
-	if p.keys.DType == array.Float32 && p.keys.Strides[3] == 1 && p.values.Strides[3] == 1 {
-		return l // where they lie
+var headForms = [...]simd.HeadForm{array.BFloat16: simd.HeadsBF16, array.Float16: simd.HeadsF16, array.Uint8: simd.HeadsCodes}
+
+// reads returns how keys and values are read by a number of query heads.
+func (p *pagedAttention) reads(group int) pagedReads {
+	l, d, dv := p.keys.Shape[2], p.q.Shape[2], p.out.Shape[2]
+	apart := p.keys.Strides[3] == 1 && p.values.Strides[3] == 1 && p.keys.Strides[2] >= 0 && p.values.Strides[2] >= 0
+	switch {
+	case apart && p.keys.DType == array.Float32:
+		return pagedReads{piece: l} // where they lie
+	case apart && simd.TakesHeads(group, d) && simd.TakesHeads(group, dv):
+		return pagedReads{piece: l, copied: min(l, 3), narrow: true, form: headForms[p.keys.DType]}
 	}
-	return min(l, pagedPiece)
+	piece := min(l, pagedPiece)
+	return pagedReads{piece: piece, copied: piece}
 }
 
 // meanLength estimates how many keys a row sees.
@@ -194,14 +209,11 @@ func (u *pagedUnit) attend() {
 
 // addBlock adds n tokens, the first of which begins a page.
 func (u *pagedUnit) addBlock(first, n int) {
-	d, dv := u.pagedAttention.q.Shape[2], u.out.Shape[2]
 	whole := wholeVectors(n)
 	u.hide(n, whole)
 	for at, count := 0, 0; at < n; at += count {
 		count = u.count(first+at, n-at)
-		if k, ok := u.tile(u.keys, first+at, count, d); ok {
-			simd.Dots(u.scores[at:], u.block, u.q, d, u.group, k.data, k.ld, count, d, false)
-		} else {
+		if !u.score(first+at, count, u.scores[at:]) {
 			u.hide(at, at+count)
 		}
 	}
@@ -210,9 +222,41 @@ func (u *pagedUnit) addBlock(first, n int) {
 	}
 	for at, count := 0, 0; at < n; at += count {
 		count = u.count(first+at, n-at)
-		if v, ok := u.tile(u.values, first+at, count, dv); ok {
-			simd.MulAdd(u.sums, dv, u.scores[at:], u.block, u.group, v.data, v.ld, dv, count, true)
+		u.addValues(first+at, count, u.scores[at:])
+	}
+}
+
+// score computes the scores of n tokens, from one on. It returns false if their page does not exist.
+func (u *pagedUnit) score(token, n int, scores []float32) bool {
+	d, done := u.pagedAttention.q.Shape[2], 0
+	if u.narrow {
+		heads, stride, ok := u.heads(u.keys, token)
+		if !ok {
+			return false
 		}
+		done = simd.HeadDots(scores, u.block, u.q, u.group, d, heads, stride, n, u.form)
+	}
+	if done == n {
+		return true
+	}
+	k, ok := u.tile(u.keys, token+done, n-done, d)
+	if ok {
+		simd.Dots(scores[done:], u.block, u.q, d, u.group, k.data, k.ld, n-done, d, false)
+	}
+	return ok
+}
+
+// addValues adds the values of n tokens, from one on, times their weights, if their page exists.
+func (u *pagedUnit) addValues(token, n int, weights []float32) {
+	dv := u.out.Shape[2]
+	if u.narrow {
+		if heads, stride, ok := u.heads(u.values, token); ok {
+			simd.HeadMulAdd(u.sums, weights, u.block, u.group, dv, heads, stride, n, u.form)
+		}
+		return
+	}
+	if v, ok := u.tile(u.values, token, n, dv); ok {
+		simd.MulAdd(u.sums, dv, weights, u.block, u.group, v.data, v.ld, dv, n, true)
 	}
 }
 
@@ -239,6 +283,17 @@ func (u *pagedUnit) page(token int) int {
 		return -1
 	}
 	return max(page, -1)
+}
+
+// heads returns the memory from a token of a page on, and how many bytes tokens are apart. It returns false if the page
+// does not exist.
+func (u *pagedUnit) heads(a *array.Array, token int) (heads []byte, stride int, ok bool) {
+	page := u.page(token)
+	if page < 0 {
+		return nil, 0, false
+	}
+	size := a.DType.Size()
+	return a.Data[size*elementAt(a, []int{page, u.keyHead, token % a.Shape[2], 0}):], size * a.Strides[2], true
 }
 
 // tile returns n tokens, from one on, of d elements each, as rows. It returns false if their page does not exist.

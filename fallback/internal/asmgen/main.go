@@ -87,7 +87,13 @@ func kernels() {
 		if v.wide() { // whole heads: B is read line after line
 			mulAdd(v, 2, 8, false)
 			mulAdd(v, 2, 1, true)
-			dotsOfHeads(v, 2, 128)
+			dotsOfHeads(v, 2, 128, floatHeads)
+			for _, form := range narrowHeads {
+				for _, k := range []int{64, 128} {
+					dotsOfHeads(v, 2, k, form)
+					mulAddOfHeads(v, 2, k, form)
+				}
+			}
 		}
 		for _, rows := range []int{4, 1} {
 			dots(v, rows, 1)

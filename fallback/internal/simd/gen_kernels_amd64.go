@@ -129,10 +129,70 @@ func mulAdd2x8AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb i
 //go:noescape
 func mulAdd2xtailAVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, k int, add int, n int)
 
-// headDots2x128AVX512 sets C to rows of A times 4·fours rows of B, of 128 numbers; strides are in floats.
+// headDots2x128AVX512 sets C to rows of A times 4·fours rows of B, of 128 numbers; ldb is in elements of B, other strides are in floats.
 //
 //go:noescape
 func headDots2x128AVX512(c *float32, ldc int, a *float32, lda int, b *float32, ldb int, fours int)
+
+// headDots2x64BF16AVX512 sets C to rows of A times 4·fours rows of B, of 64 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headDots2x64BF16AVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, fours int)
+
+// headMulAdd2x64BF16AVX512 increases C by rows of A times n rows of B, of 64 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headMulAdd2x64BF16AVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, n int)
+
+// headDots2x128BF16AVX512 sets C to rows of A times 4·fours rows of B, of 128 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headDots2x128BF16AVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, fours int)
+
+// headMulAdd2x128BF16AVX512 increases C by rows of A times n rows of B, of 128 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headMulAdd2x128BF16AVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, n int)
+
+// headDots2x64F16AVX512 sets C to rows of A times 4·fours rows of B, of 64 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headDots2x64F16AVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, fours int)
+
+// headMulAdd2x64F16AVX512 increases C by rows of A times n rows of B, of 64 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headMulAdd2x64F16AVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, n int)
+
+// headDots2x128F16AVX512 sets C to rows of A times 4·fours rows of B, of 128 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headDots2x128F16AVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, fours int)
+
+// headMulAdd2x128F16AVX512 increases C by rows of A times n rows of B, of 128 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headMulAdd2x128F16AVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, n int)
+
+// headDots2x64CodesAVX512 sets C to rows of A times 4·fours rows of B, of 64 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headDots2x64CodesAVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, fours int)
+
+// headMulAdd2x64CodesAVX512 increases C by rows of A times n rows of B, of 64 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headMulAdd2x64CodesAVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, n int)
+
+// headDots2x128CodesAVX512 sets C to rows of A times 4·fours rows of B, of 128 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headDots2x128CodesAVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, fours int)
+
+// headMulAdd2x128CodesAVX512 increases C by rows of A times n rows of B, of 128 numbers; ldb is in elements of B, other strides are in floats.
+//
+//go:noescape
+func headMulAdd2x128CodesAVX512(c *float32, ldc int, a *float32, lda int, b *byte, ldb int, n int)
 
 // dots4x1AVX512 sets C, or if add is not 0 increases it, by rows of A times rows of B; strides are in floats.
 //

@@ -25,3 +25,9 @@ func addF16Vector([]float32, []uint16) int  { return 0 }
 // Scales have no vector form here.
 func halfScalesVector([]float32, []float32, []uint8, ScaleForm) (int, uint8) { return 0, 0 }
 func decodeE4M3Vector([]float32, []uint8, []uint8) bool                      { return false }
+
+// Heads of other types than float32 are not multiplied without a copy.
+const takesHeads = false
+
+func headDots(*float32, int, *float32, int, *byte, int, int, HeadForm)   {}
+func headMulAdd(*float32, int, *float32, int, *byte, int, int, HeadForm) {}
