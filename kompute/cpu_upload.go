@@ -26,7 +26,6 @@ type cpuUploads struct {
 func newCPUUploads() *cpuUploads { return &cpuUploads{taken: new(atomic.Int64)} }
 
 const (
-	hugePage        = 2 << 20
 	mostHugeBlock   = 64 << 20 // unless one tensor needs more
 	uploadAlignment = 64       // a line of the processor's cache
 )
@@ -98,10 +97,7 @@ func (u *cpuUploads) grow(least int) bool {
 	size := max(least, int(min(taken, mostHugeBlock)))
 	size = (size + hugePage - 1) / hugePage * hugePage
 	_, available := hostMemorySize()
-	if taken+int64(size) > (available+taken)/2 {
-		return false
-	}
-	if !hasHugePages() {
+	if taken+int64(size) > (available+taken)/2 || !hasHugePages() {
 		return false
 	}
 	block := alignedBytes(size)
