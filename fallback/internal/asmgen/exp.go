@@ -111,7 +111,7 @@ func expSum(v isa) {
 	e.lo = v.float(-87) // the least of the result's exponents is then a normal number's: others take ten times as long
 	shift, sum := v.vec(), v.vec()
 	v.zero(sum)
-	first := Load(Param("shift"), XMM()).(reg.VecVirtual)
+	first := floatArg("shift")
 	VBROADCASTSS(first, shift)
 	dst, src, n := arg("dst"), arg("src"), arg("n")
 	Label("loop")
@@ -122,7 +122,7 @@ func expSum(v isa) {
 	VADDPS(x, sum, sum)
 	VMOVUPS(x, Mem{Base: dst})
 	v.next(src, dst, n)
-	Store(v.sum(sum), ReturnIndex(0))
+	returnFloat(v.sum(sum))
 	VZEROUPPER()
 	RET()
 }
@@ -173,7 +173,7 @@ func maximum() {
 	JZ(LabelRef("done"))
 	VPCMPEQD(low, low, low) // all bits set are a NaN
 	Label("done")
-	Store(low, ReturnIndex(0))
+	returnFloat(low)
 	VZEROUPPER()
 	RET()
 }
@@ -182,7 +182,7 @@ func scale() {
 	text("multiplies dst by f; n is a multiple of 8.", "scaleAVX2")("(dst *float32, n int, f float32)")
 	dst, n := arg("dst"), arg("n")
 	x, f := YMM(), YMM()
-	first := Load(Param("f"), XMM()).(reg.VecVirtual)
+	first := floatArg("f")
 	VBROADCASTSS(first, f)
 	Label("loop")
 	VMULPS(Mem{Base: dst}, f, x)

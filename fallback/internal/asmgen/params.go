@@ -21,6 +21,22 @@ func slot(name string) Mem {
 	return basic.Addr
 }
 
+// floatArg loads a float32 parameter, and returnFloat stores a result. Load and Store would write MOVSS, which takes
+// Intel's processors some 100 ns while the upper parts of 512-bit registers are in use.
+func floatArg(name string) reg.VecVirtual {
+	x := XMM()
+	VMOVSS(slot(name), x)
+	return x
+}
+
+func returnFloat(x Op) {
+	basic, err := ReturnIndex(0).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	VMOVSS(x, basic.Addr)
+}
+
 // scaled loads an int parameter and multiplies it by 4: floats to bytes.
 func scaled(name string) reg.GPVirtual {
 	r := arg(name)

@@ -61,7 +61,7 @@ func largest() {
 	VMAXPS(upper, low, low)
 	VPERMILPS(U8(0xb1), low, upper)
 	VMAXPS(upper, low, low)
-	Store(low, ReturnIndex(0))
+	returnFloat(low)
 	VZEROUPPER()
 	RET()
 }

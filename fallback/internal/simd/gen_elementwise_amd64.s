@@ -1546,7 +1546,7 @@ DATA erfconstants<>+472(SB)/8, $0x3ff0000000000000
 GLOBL erfconstants<>(SB), RODATA|NOPTR, $480
 
 // func largestAVX2(x *float32, n int) float32
-// Requires: AVX, AVX2, SSE
+// Requires: AVX, AVX2
 TEXT ·largestAVX2(SB), NOSPLIT, $0-20
 	MOVQ         x+0(FP), AX
 	MOVQ         n+8(FP), CX
@@ -1567,7 +1567,7 @@ loop:
 	VMAXPS       X0, X1, X1
 	VPERMILPS    $0xb1, X1, X0
 	VMAXPS       X0, X1, X1
-	MOVSS        X1, ret+16(FP)
+	VMOVSS       X1, ret+16(FP)
 	VZEROUPPER
 	RET
 

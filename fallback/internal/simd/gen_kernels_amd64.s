@@ -4378,7 +4378,7 @@ done:
 	RET
 
 // func expSumAVX2(dst *float32, src *float32, n int, shift float32) float32
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, AVX2, FMA3
 TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVL         $0xc2d00000, AX
 	VMOVD        AX, X0
@@ -4402,7 +4402,7 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	VMOVD        AX, X5
 	VPBROADCASTD X5, Y5
 	VXORPS       Y7, Y7, Y7
-	MOVSS        shift+24(FP), X6
+	VMOVSS       shift+24(FP), X6
 	VBROADCASTSS X6, Y6
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -4447,7 +4447,7 @@ loop:
 	VHADDPS      Y7, Y7, Y7
 	VEXTRACTF128 $0x01, Y7, X0
 	VADDPS       X0, X7, X7
-	MOVSS        X7, ret+32(FP)
+	VMOVSS       X7, ret+32(FP)
 	VZEROUPPER
 	RET
 
@@ -4518,7 +4518,7 @@ DATA expterms<>+252(SB)/4, $0x3f800000
 GLOBL expterms<>(SB), RODATA|NOPTR, $256
 
 // func expSumAVX512(dst *float32, src *float32, n int, shift float32) float32
-// Requires: AVX, AVX512F, AVX512VL, SSE
+// Requires: AVX, AVX512F, AVX512VL
 TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
 	MOVL         $0xc2d00000, AX
 	VMOVD        AX, X0
@@ -4550,7 +4550,7 @@ TEXT ·expSumAVX512(SB), NOSPLIT, $0-36
 	VMOVD        AX, X14
 	VPBROADCASTD X14, Z14
 	VPXORD       Z1, Z1, Z1
-	MOVSS        shift+24(FP), X15
+	VMOVSS       shift+24(FP), X15
 	VBROADCASTSS X15, Z15
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
@@ -4597,7 +4597,7 @@ loop:
 	VHADDPS       Y1, Y1, Y1
 	VEXTRACTF32X4 $0x01, Y1, X0
 	VADDPS        X0, X1, X1
-	MOVSS         X1, ret+32(FP)
+	VMOVSS        X1, ret+32(FP)
 	VZEROUPPER
 	RET
 
@@ -4673,7 +4673,7 @@ loop:
 	RET
 
 // func maxAVX2(src *float32, n int) float32
-// Requires: AVX, AVX2, SSE
+// Requires: AVX, AVX2
 TEXT ·maxAVX2(SB), NOSPLIT, $0-20
 	MOVQ         src+0(FP), AX
 	MOVQ         n+8(FP), CX
@@ -4702,16 +4702,16 @@ loop:
 	VPCMPEQD     X1, X1, X1
 
 done:
-	MOVSS X1, ret+16(FP)
+	VMOVSS X1, ret+16(FP)
 	VZEROUPPER
 	RET
 
 // func scaleAVX2(dst *float32, n int, f float32)
-// Requires: AVX, AVX2, SSE
+// Requires: AVX, AVX2
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-20
 	MOVQ         dst+0(FP), AX
 	MOVQ         n+8(FP), CX
-	MOVSS        f+16(FP), X0
+	VMOVSS       f+16(FP), X0
 	VBROADCASTSS X0, Y1
 
 loop:
