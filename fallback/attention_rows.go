@@ -9,7 +9,7 @@ import (
 func (t *attentionStep) queryRows(l *lane, head int, rows, space []float32) {
 	for i := range t.group {
 		row := rows[i*t.d : (i+1)*t.d]
-		t.queryForm().set(row, t.q, t.q.Offset+(head*t.group+i)*t.q.Strides[0], t.q.Strides[1], l.anglesOf(0), space)
+		t.ofQueries.set(row, t.q, t.q.Offset+(head*t.group+i)*t.q.Strides[0], t.q.Strides[1], l.angles.of(0, t.offset()), space)
 		simd.Scale(row, t.op.Scale)
 	}
 }
@@ -23,14 +23,9 @@ func (t *attentionStep) update(l *lane, head, place int, row, space []float32) {
 	storeFloats(t.values, at(t.values), t.values.Strides[3], v)
 }
 
-func (t *attentionStep) queryForm() headForm {
-	return headForm{norm: t.op.QNorm, gain: t.qGain, eps: t.op.QEps, traditional: t.op.Traditional != 0}
-}
-
 // newKey sets row to the new key of a head.
 func (t *attentionStep) newKey(l *lane, head int, row, space []float32) {
-	form := headForm{norm: t.op.KNorm, gain: t.kGain, eps: t.op.KEps, traditional: t.op.Traditional != 0}
-	form.set(row, t.k, t.k.Offset+head*t.k.Strides[0], t.k.Strides[1], l.anglesOf(0), space)
+	t.ofKeys.set(row, t.k, t.k.Offset+head*t.k.Strides[0], t.k.Strides[1], l.angles.of(0, t.offset()), space)
 }
 
 // place returns where in the caches the new token goes.
@@ -42,12 +37,11 @@ func (t *attentionStep) place() int {
 	return min(max(at, 0), t.keys.Shape[2]-1)
 }
 
-// rotation sets r to the angles of the new token.
-func (t *attentionStep) rotation(r *rotation) {
-	offset := int(t.op.Position)
+// offset returns the position of the new token, scaled.
+func (t *attentionStep) offset() float32 {
+	at := int(t.op.Position)
 	if t.position.Present() {
-		offset = int(storage[int32](t.position)[t.position.Offset])
+		at = int(storage[int32](t.position)[t.position.Offset])
 	}
-	r.space = grown(r.space, int(t.op.Dims)/2)
-	r.set(float32(offset)*t.op.RopeScale, t.waves.or(t.freqs, r.space))
+	return float32(at) * t.op.RopeScale
 }

@@ -25,6 +25,7 @@ type attentionStep struct {
 	queries, heads, group      int // query heads, key heads, and query heads per key head
 	d, dv                      int
 	waves                      ropeWaves
+	ofQueries, ofKeys          headPreparation
 	softmax                    runningSoftmax // of parts: rows [mostParts, queries]
 	scores                     []float32      // of one part: [queries, partKeys]
 	joined                     []float32      // the result, [queries, dv], if there is no out
@@ -104,6 +105,8 @@ func newAttentionStep(a []array.Array, op opdef.AttentionStepParams, scratch []f
 	}
 	t.group = t.queries / t.heads
 	t.waves = newRopeWaves(op.Base, int(op.Dims))
+	t.ofQueries = headPreparation{norm: op.QNorm, gain: t.qGain, eps: op.QEps, traditional: op.Traditional != 0}
+	t.ofKeys = headPreparation{norm: op.KNorm, gain: t.kGain, eps: op.KEps, traditional: op.Traditional != 0}
 	t.softmax = newRunningSoftmax(&scratch, mostParts*t.queries, t.dv)
 	t.scores, t.joined = cut(&scratch, t.queries*partKeys), cut(&scratch, t.queries*t.dv)
 	return t, nil
@@ -168,9 +171,8 @@ func (t *attentionStep) part() workers.Part {
 		},
 		Run: func(c *workers.Context, lo, hi int) error {
 			l := laneOf(c, (t.group+1)*t.d+2*t.group*partKeys+runningSoftmaxSize(t.group, width)+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
-			if !c.Prepared() {
-				t.rotation(l.anglesOf(0))
-			}
+			l.freqs = grown(l.freqs, int(t.op.Dims)/2)
+			l.angles.use(t.waves.or(t.freqs, l.freqs)) // each time: another op of the step may have used the lane
 			for i := lo; i < hi; i++ {
 				if t.whole {
 					t.attendWhole(l, i/columns, i%columns*wholeColumns, width)

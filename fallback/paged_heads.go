@@ -15,6 +15,7 @@ type pagedHeads struct {
 	position, freqs, slots        *array.Array
 	keys, values                  *array.Array
 	waves                         ropeWaves
+	ofQueries, ofKeys             headPreparation
 	rows, queries, heads, d, half int
 	// ready [rows, queries, d] gets the queries if out is nil.
 	ready []float32
@@ -76,17 +77,18 @@ func newPagedHeads(a []array.Array, op opdef.PagedHeadsParams) *pagedHeads {
 	}
 	h.rows, h.queries, h.heads, h.d, h.half = h.q.Shape[0], h.q.Shape[1], h.k.Shape[1], h.q.Shape[2], int(op.Dims)/2
 	h.waves = newRopeWaves(op.Base, int(op.Dims))
+	h.ofQueries = headPreparation{norm: op.QNorm, gain: h.qGain, eps: op.QEps, traditional: op.Traditional != 0}
+	h.ofKeys = headPreparation{norm: op.KNorm, gain: h.kGain, eps: op.KEps, traditional: op.Traditional != 0}
 	return h
 }
 
 func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
 	l := laneOf(c, 3*h.d+h.half+h.v.Shape[2])
 	rest := l.space
-	waves := h.waves.or(h.freqs, cut(&rest, h.half))
+	l.angles.use(h.waves.or(h.freqs, cut(&rest, h.half)))
 	head := cut(&rest, h.d)
 	for row := lo; row < hi; row++ {
-		angles := l.anglesOf(row)
-		angles.set(h.positionOf(row), waves)
+		angles := l.angles.of(row, h.positionOf(row))
 		h.prepareQueries(row, angles, head, rest)
 		slot := int(storage[int32](h.slots)[h.slots.Offset+row*h.slots.Strides[0]])
 		if slot >= 0 && slot < h.keys.Shape[0]*h.keys.Shape[2] {
@@ -98,12 +100,11 @@ func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
 
 // prepareQueries makes the queries of a row. space has room for two heads.
 func (h *pagedHeads) prepareQueries(row int, angles *rotation, head, space []float32) {
-	form := headForm{norm: h.op.QNorm, gain: h.qGain, eps: h.op.QEps, traditional: h.op.Traditional != 0}
 	for i := range h.queries {
 		if h.out == nil {
 			head = h.ready[(row*h.queries+i)*h.d:][:h.d]
 		}
-		form.set(head, h.q, elementAt(h.q, []int{row, i, 0}), h.q.Strides[2], angles, space)
+		h.ofQueries.set(head, h.q, elementAt(h.q, []int{row, i, 0}), h.q.Strides[2], angles, space)
 		if h.out != nil {
 			storeFloats(h.out, elementAt(h.out, []int{row, i, 0}), h.out.Strides[2], head)
 		}
@@ -112,10 +113,9 @@ func (h *pagedHeads) prepareQueries(row int, angles *rotation, head, space []flo
 
 // update puts the keys and values of a row into their place.
 func (h *pagedHeads) update(row, slot int, angles *rotation, head, space []float32) {
-	form := headForm{norm: h.op.KNorm, gain: h.kGain, eps: h.op.KEps, traditional: h.op.Traditional != 0}
 	page, token := slot/h.keys.Shape[2], slot%h.keys.Shape[2]
 	for i := range h.heads {
-		form.set(head, h.k, elementAt(h.k, []int{row, i, 0}), h.k.Strides[2], angles, space)
+		h.ofKeys.set(head, h.k, elementAt(h.k, []int{row, i, 0}), h.k.Strides[2], angles, space)
 		storeHead(h.keys, page, i, token, head)
 		v := floats(h.v, elementAt(h.v, []int{row, i, 0}), h.v.Strides[2], h.v.Shape[2], space)
 		storeHead(h.values, page, i, token, v)

@@ -16,7 +16,7 @@ type pagedReads struct {
 	form   simd.HeadForm // with narrow, how they are stored
 }
 
-var headForms = [...]simd.HeadForm{array.BFloat16: simd.HeadsBF16, array.Float16: simd.HeadsF16, array.Uint8: simd.HeadsCodes}
+var cacheForms = [...]simd.HeadForm{array.BFloat16: simd.HeadsBF16, array.Float16: simd.HeadsF16, array.Uint8: simd.HeadsCodes}
 
 // reads returns how keys and values are read by a number of query heads.
 func (p *pagedAttention) reads(group int) pagedReads {
@@ -27,7 +27,7 @@ func (p *pagedAttention) reads(group int) pagedReads {
 		return pagedReads{piece: l} // where they lie
 	case contiguous && simd.TakesHeads(group, d) && simd.TakesHeads(group, dv):
 		// HeadDots takes four keys at a time, and leaves the rest.
-		return pagedReads{piece: l, copied: min(l, 3), narrow: true, form: headForms[p.keys.DType]}
+		return pagedReads{piece: l, copied: min(l, 3), narrow: true, form: cacheForms[p.keys.DType]}
 	}
 	piece := min(l, pagedPiece)
 	return pagedReads{piece: piece, copied: piece}

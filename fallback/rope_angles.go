@@ -46,19 +46,47 @@ func (w ropeWaves) angles(position float32, cos, sin []float32) {
 
 // rotation is cos and sin of the angles of one position.
 type rotation struct {
+	known    bool
 	position float32
-	waves    ropeWaves
 	cos, sin []float32
-	space    []float32 // for frequencies
 }
 
-// set computes the angles of a position, which is scaled already, unless they are those that r has.
-func (r *rotation) set(position float32, waves ropeWaves) {
-	if r.position == position && r.waves.inverse == waves.inverse && slices.Equal(r.waves.waves, waves.waves) {
+// rotations keeps the angles of the rows that a worker has prepared: the layers of a model rotate a row by the same ones.
+type rotations struct {
+	waves ropeWaves
+	rows  []rotation
+	last  rotation // of rows that are not kept
+}
+
+// mostRotations is the number of rows whose angles are kept.
+const mostRotations = 512
+
+// use makes the rotations those by these waves, which may change afterwards.
+func (r *rotations) use(waves ropeWaves) {
+	if r.waves.inverse == waves.inverse && slices.Equal(r.waves.waves, waves.waves) {
 		return
 	}
-	r.position = position
 	r.waves = ropeWaves{waves: append(r.waves.waves[:0], waves.waves...), inverse: waves.inverse}
-	r.cos, r.sin = grown(r.cos, len(waves.waves)), grown(r.sin, len(waves.waves))
-	waves.angles(position, r.cos, r.sin)
+	r.last.known = false
+	for i := range r.rows {
+		r.rows[i].known = false
+	}
+}
+
+// of returns the angles of a row at a position, which is scaled already, until they are asked for again.
+func (r *rotations) of(row int, position float32) *rotation {
+	one := &r.last
+	if row < mostRotations {
+		for len(r.rows) <= row {
+			r.rows = append(r.rows, rotation{})
+		}
+		one = &r.rows[row]
+	}
+	if !one.known || one.position != position {
+		half := len(r.waves.waves)
+		one.known, one.position = true, position
+		one.cos, one.sin = grown(one.cos, half), grown(one.sin, half)
+		r.waves.angles(position, one.cos, one.sin)
+	}
+	return one
 }

@@ -108,15 +108,8 @@ func paramsOf[P any](bytes []byte) (params P) {
 type lane struct {
 	prepared PreparedRows
 	space    []float32
-	angles   []rotation // by row of x: the layers of a model rotate a row by the same angles
-}
-
-// anglesOf returns the angles that this worker has computed last for a row.
-func (l *lane) anglesOf(row int) *rotation {
-	for len(l.angles) <= row {
-		l.angles = append(l.angles, rotation{})
-	}
-	return &l.angles[row]
+	angles   rotations
+	freqs    []float32
 }
 
 // laneOf returns the worker's memory, with room for n numbers.

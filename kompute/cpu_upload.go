@@ -100,7 +100,10 @@ func (u *cpuUploads) grow(least int) bool {
 	if taken+int64(size) > (available+taken)/2 || !hasHugePages() {
 		return false
 	}
-	block := alignedBytes(size)
+	block, huge := hugeBytes(size)
+	if !huge {
+		return false
+	}
 	u.free = block
 	u.taken.Add(int64(size))
 	counter := u.taken

@@ -4,17 +4,21 @@ import "unsafe"
 
 const hugePage = 2 << 20
 
-// alignedBytes returns zeroed memory aligned for every element type. What is as large as a huge page
-// begins at one.
+// alignedBytes returns zeroed memory aligned for every element type, in huge pages as far as it fills them.
 func alignedBytes(n int) []byte {
 	if n < hugePage || !hasHugePages() {
 		return wordBytes(n)
 	}
-	memory := wordBytes(n + hugePage)
+	memory, _ := hugeBytes(n)
+	return memory
+}
+
+// hugeBytes returns zeroed memory that begins at a huge page. It reports whether the system has some.
+func hugeBytes(n int) (memory []byte, huge bool) {
+	memory = wordBytes(n + hugePage)
 	first := int(-uintptr(unsafe.Pointer(unsafe.SliceData(memory))) % hugePage)
 	memory = memory[first:][:n:n]
-	adviseHugePages(memory[:n/hugePage*hugePage])
-	return memory
+	return memory, adviseHugePages(memory[:n/hugePage*hugePage])
 }
 
 // wordBytes returns zeroed memory aligned for every element type.

@@ -65,9 +65,9 @@ func amxFamily(a *amx) {
 // 32 rows of w, for groups of a given number of steps. A group of x is multiplied with all panels before the next group, so
 // that it is in the nearest cache for all panels but the first.
 //
-// A block is a group, one tile of rows of x and 16 columns. Blocks take turns between two sets of tiles (see set). Between
-// the products of a block, which another unit of the processor computes, the sums of the block before are stored, whose
-// products are done by then, and those of the one before that, of the same set, are added to c.
+// A block is a group, one tile of rows of x and 16 columns. Blocks alternate between two sets of tiles (see set). The
+// products of a block are computed by another unit of the processor. Meanwhile, the sums of the previous block, whose
+// products are done by then, are stored, and those of the block before that one, which used the same set, are added to c.
 func (a *amx) product(steps, rows int) {
 	a.begin(fmt.Sprintf("amxProduct%dx%d", steps, rows), fmt.Sprintf("adds to %d rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, %d steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.", rows, steps),
 		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)", 14)

@@ -108,7 +108,7 @@ func exponentials() {
 func expSum(v isa) {
 	text(fmt.Sprintf("sets dst = e^(src-shift), or 0 below e^-87, and returns the sum; n is a multiple of %d.", v.lanes), "expSum%s", v.name)("(dst *float32, src *float32, n int, shift float32) float32")
 	e := newExponential(v)
-	e.lo = v.float(-87) // the least of the result's exponents is then a normal number's: others take ten times as long
+	e.lo = v.float(-87) // so that no intermediate result is subnormal, which would take six times as long
 	shift, sum := v.vec(), v.vec()
 	v.zero(sum)
 	first := floatArg("shift")

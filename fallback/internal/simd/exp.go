@@ -11,8 +11,8 @@ const (
 	ln2Lo  = -2.12194440e-4
 	expMin = -104 // below, float32 exp is 0
 	expMax = 89   // above, it is infinite
-	// expSumMin is above the logarithms of subnormal numbers, with which arithmetic takes ten times as long on some
-	// processors: what attention hides from a row, and what is padding, would cost more than the rest.
+	// expSumMin is above the logarithms of subnormal numbers, with which arithmetic takes six times as long on some
+	// processors: keys that attention hides from a row, and padding, would cost more than the rest.
 	expSumMin = -87
 )
 

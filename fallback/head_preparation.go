@@ -5,9 +5,9 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// headForm says how queries or keys of new tokens become those of attention: by a norm, unless it is 0, and a
+// headPreparation says how queries or keys of new tokens become those of attention: by a norm, unless it is 0, and a
 // rotation.
-type headForm struct {
+type headPreparation struct {
 	norm        uint32
 	gain        *array.Array
 	eps         float32
@@ -16,7 +16,7 @@ type headForm struct {
 
 // set sets row to the head of x that begins at an element, with step from one to the next. After each of the steps it
 // is rounded as the result of that op would be. space has room for two heads.
-func (f headForm) set(row []float32, x *array.Array, at, step int, angles *rotation, space []float32) {
+func (f *headPreparation) set(row []float32, x *array.Array, at, step int, angles *rotation, space []float32) {
 	d := len(row)
 	from := floats(x, at, step, d, cut(&space, d))
 	if f.norm != 0 {
