@@ -171,8 +171,7 @@ func (t *attentionStep) part() workers.Part {
 		},
 		Run: func(c *workers.Context, lo, hi int) error {
 			l := laneOf(c, (t.group+1)*t.d+2*t.group*partKeys+runningSoftmaxSize(t.group, width)+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
-			l.freqs = grown(l.freqs, int(t.op.Dims)/2)
-			l.angles.use(t.waves.or(t.freqs, l.freqs)) // each time: another op of the step may have used the lane
+			l.angles.use(t.waves.or(t.freqs, l.space[:t.op.Dims/2])) // each time: another op of the step may have used the lane
 			for i := lo; i < hi; i++ {
 				if t.whole {
 					t.attendWhole(l, i/columns, i%columns*wholeColumns, width)

@@ -83,9 +83,9 @@ func newPagedHeads(a []array.Array, op opdef.PagedHeadsParams) *pagedHeads {
 }
 
 func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
-	l := laneOf(c, 3*h.d+h.half+h.v.Shape[2])
+	l := laneOf(c, 3*h.d+h.v.Shape[2])
+	l.angles.use(h.waves.or(h.freqs, l.space[:h.half]))
 	rest := l.space
-	l.angles.use(h.waves.or(h.freqs, cut(&rest, h.half)))
 	head := cut(&rest, h.d)
 	for row := lo; row < hi; row++ {
 		angles := l.angles.of(row, h.positionOf(row))

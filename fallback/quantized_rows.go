@@ -228,7 +228,7 @@ func grown[T any](s []T, n int) []T {
 // SharesRows reports whether rows that were prepared for m can also be multiplied
 // with other.
 func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
-	if m.tiled() != other.tiled() || m.tiled() && (m.GroupSize != other.GroupSize || m.Bits == 4 != (other.Bits == 4)) {
+	if m.tiled() != other.tiled() || m.tiled() && (m.GroupSize != other.GroupSize || m.tileCodes().EvenFirst() != other.tileCodes().EvenFirst()) {
 		return false
 	}
 	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order() && m.largeFactors() == other.largeFactors()

@@ -95,7 +95,7 @@ func findFloats(x *array.Array, least bool, off, stride, n int) found[float32] {
 	}
 	m := foldFloats(opdef.ReduceAMin, row).v // NaN if there is one
 	for i, v := range row {
-		if v == m || m != m && v != v {
+		if sameNumber(v, m) {
 			return found[float32]{m, i}
 		}
 	}

@@ -61,7 +61,7 @@ type rotations struct {
 // mostRotations is the number of rows whose angles are kept.
 const mostRotations = 512
 
-// use makes the rotations those by these waves, which may change afterwards.
+// use sets the waves, of which it keeps a copy. Angles by other ones are forgotten.
 func (r *rotations) use(waves ropeWaves) {
 	if r.waves.inverse == waves.inverse && slices.Equal(r.waves.waves, waves.waves) {
 		return

@@ -109,7 +109,6 @@ type lane struct {
 	prepared PreparedRows
 	space    []float32
 	angles   rotations
-	freqs    []float32
 }
 
 // laneOf returns the worker's memory, with room for n numbers.

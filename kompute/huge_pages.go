@@ -13,7 +13,8 @@ func alignedBytes(n int) []byte {
 	return memory
 }
 
-// hugeBytes returns zeroed memory that begins at a huge page. It reports whether the system has some.
+// hugeBytes returns zeroed memory that begins at a huge page, where hasHugePages reports that there are any. It also
+// reports whether the system gives it some.
 func hugeBytes(n int) (memory []byte, huge bool) {
 	memory = wordBytes(n + hugePage)
 	first := int(-uintptr(unsafe.Pointer(unsafe.SliceData(memory))) % hugePage)

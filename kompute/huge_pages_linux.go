@@ -14,8 +14,8 @@ var hasHugePages = sync.OnceValue(func() bool {
 	return err == nil && !bytes.Contains(text, []byte("[never]"))
 })
 
-// adviseHugePages asks for huge pages in memory that begins at one, and reports whether the system has some. What has
+// adviseHugePages asks for huge pages in memory that begins at one, and reports whether the system agrees. What has
 // been touched before, as memory that Go uses again, stays in small ones for a while.
 func adviseHugePages(memory []byte) bool {
-	return hasHugePages() && unix.Madvise(memory, unix.MADV_HUGEPAGE) == nil
+	return unix.Madvise(memory, unix.MADV_HUGEPAGE) == nil
 }

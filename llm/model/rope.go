@@ -118,7 +118,7 @@ func (t Transformer) attentionScale() float32 {
 }
 
 // readScaling reads how RoPE is scaled. A form that is not known, and settings of a form
-// that are not implemented, become f's error.
+// that are not supported, become f's error.
 func (t *Transformer) readScaling(f *checkpoint.Fields) {
 	const most = 1e6
 	kind, inner := ropeScaling(f)

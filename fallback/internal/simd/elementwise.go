@@ -154,12 +154,11 @@ func RotateHalves(dst, x, cos, sin []float32) {
 	half := len(cos)
 	sin = sin[:half]
 	dst, x = dst[:2*half], x[:2*half]
-	done := 0
 	if half > 0 && half == eights(half) {
 		rotateRows(&dst[0], &x[0], &cos[0], &sin[0], half)
-		done = half
+		return
 	}
-	for i := done; i < half; i++ {
+	for i := range half {
 		a, b := x[i], x[half+i]
 		dst[i] = float32(a*cos[i]) - float32(b*sin[i])
 		dst[half+i] = float32(a*sin[i]) + float32(b*cos[i])

@@ -66,11 +66,10 @@ func TestElementwise(t *testing.T) {
 func TestRotateHalves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(16, 16))
 	for _, half := range []int{0, 1, 7, 8, 24, 64} {
-		var x, cos, sin []float32
-		for range half {
+		x, cos, sin := randomNumbers(rng, 2*half), make([]float32, half), make([]float32, half)
+		for i := range half {
 			angle := rng.Float64() * 7
-			cos, sin = append(cos, float32(math.Cos(angle))), append(sin, float32(math.Sin(angle)))
-			x = append(x, float32(rng.NormFloat64()), float32(rng.NormFloat64()))
+			cos[i], sin[i] = float32(math.Cos(angle)), float32(math.Sin(angle))
 		}
 		want := make([]float32, 2*half)
 		for i := range half {
@@ -82,7 +81,7 @@ func TestRotateHalves(t *testing.T) {
 			RotateHalves(dst, x, cos, sin)
 			require.Equal(t, want, dst)
 			RotateHalves(inPlace, inPlace, cos, sin)
-			require.Equal(t, want, append(make([]float32, 0), inPlace...))
+			require.Equal(t, want, inPlace)
 		})
 	}
 }

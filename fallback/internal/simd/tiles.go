@@ -93,8 +93,8 @@ func (t *Tiles) TakesWords() bool { return t.words }
 // Packed reports whether t is multiplied with words of 4-bit codes, eight in each.
 func (t *Tiles) Packed() bool { return t.words && t.codes.Bits == 4 }
 
-// evenFirst reports whether the even elements of every eight come first.
-func (t *Tiles) evenFirst() bool { return t.codes.Bits == 4 }
+// EvenFirst reports whether the even elements of every eight come first in rows of x.
+func (c TileCodes) EvenFirst() bool { return c.Bits == 4 }
 
 // multipliedRows is how many rows the kernel in use multiplies of a block that has that
 // many; those that are missing must be 0.

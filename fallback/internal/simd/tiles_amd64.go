@@ -44,7 +44,7 @@ func (t *Tiles) split(limbs, factors int, x []float32) (largest uint32) {
 	groups := t.k / t.codes.GroupSize
 	to, powers := t.limbs[limbs:], t.factors[factors:]
 	_, _, _ = to[(3*t.k/t.step-1)*2*t.tileBytes()+t.step-1], powers[2*tileRows*groups-tileRows], x[t.k-1]
-	tileSplit(&to[0], &x[0], &powers[0], groups, t.codes.GroupSize/t.step, t.step/16, 2*t.tileBytes(), &largest, &splitOrders[toInt(t.evenFirst())])
+	tileSplit(&to[0], &x[0], &powers[0], groups, t.codes.GroupSize/t.step, t.step/16, 2*t.tileBytes(), &largest, &splitOrders[toInt(t.codes.EvenFirst())])
 	return largest
 }
 

@@ -168,7 +168,7 @@ func multiplyTiles(c []float32, ldc int, x *Tiles, codes []byte, stride int, sca
 				for l := g * x.codes.GroupSize; l < (g+1)*x.codes.GroupSize; l++ {
 					step, at := l/x.step, l%x.step
 					code := codes[j*stride+l]
-					if x.evenFirst() { // the even ones of eight first
+					if x.codes.EvenFirst() { // the even ones of eight first
 						at = at/8*8 + at%2*4 + at%8/2
 					}
 					for limb := range sums {
