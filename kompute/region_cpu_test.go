@@ -195,6 +195,8 @@ func TestFormsOfLoops(t *testing.T) {
 		}
 	}
 	for _, name := range opdef.FusedOps {
-		require.Contains(t, loopForms, name)
+		if name != "qkv_heads" { // only native devices have a pass that makes it
+			require.Contains(t, loopForms, name)
+		}
 	}
 }

@@ -37,6 +37,10 @@ layout(constant_id = 4) const uint DIMS = 128; // of them are rotated
 layout(constant_id = 5) const uint HEADS = 16;
 layout(constant_id = 6) const uint KV_HEADS = 8;
 layout(constant_id = 7) const uint FLAGS = 0; // STEP_*
+layout(set = 0, binding = 11) readonly buffer PartSums { float part_sums[]; };
+layout(set = 0, binding = 12) readonly buffer Squares { float squares[]; };
+#define SUMS_SPEC 8
+#define SUM_ROWS p.rows
 
 layout(push_constant) uniform Push { PagedHeadsParams p; };
 
@@ -109,7 +113,8 @@ void main() {
     uint from = kind == 0   ? p.q_offset + row * p.q_strides[0] + head * p.q_strides[1]
                 : kind == 1 ? p.k_offset + row * p.k_strides[0] + head * p.k_strides[1]
                             : p.v_offset + row * p.v_strides[0] + head * p.v_strides[1];
-    vec2 pair = exists ? load_pair(kind, from, at) : vec2(0.0);
+    vec2 pair = exists ? load_pair(kind, from, at, p.q_strides[0]) : vec2(0.0);
+    pair = pair_result(pair, sums_factor(own_squares(row)));
     if (is_normed(kind)) {
         pair = normed(pair, head_scale(pair, kind == 0 ? p.q_eps : p.k_eps), gain_of(kind, at));
     }

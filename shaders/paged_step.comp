@@ -20,7 +20,7 @@ const uint v_DT = q_DT;
 const uint q_gain_DT = q_DT;
 const uint k_gain_DT = q_DT;
 const uint y_DT = q_DT;
-layout(constant_id = 14) const uint OVERLAP = 0;
+layout(constant_id = 19) const uint OVERLAP = 0;
 #include "awaited_heads.glsl"
 TENSOR_BLOCKS(3, q_gain, readonly)
 TENSOR_LOADS(q_gain)
@@ -45,12 +45,16 @@ TENSOR_SET_BITS(y)
 void y_store(uint i, float v) { y_set_bits(i, float_to_bits(as_given(13, v), y_DT)); }
 layout(set = 0, binding = 14) volatile coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 15) coherent buffer Arrivals { uint arrivals[]; };
+layout(set = 0, binding = 16) readonly buffer PartSums { float part_sums[]; };
+layout(set = 0, binding = 17) readonly buffer Squares { float squares[]; };
 layout(constant_id = 3) const uint D = 128;    // a multiple of 4, at most 256
 layout(constant_id = 4) const uint DIMS = 128; // of them are rotated
 layout(constant_id = 5) const uint FLAGS = 0;  // STEP_*
 layout(constant_id = 13) const uint SHARE = 1; // workgroups that share a key head
 #define KEY_SPEC 6
 #define SLOT_SPEC 12
+#define SUMS_SPEC 14
+#define SUM_ROWS gl_NumWorkGroups.y
 layout(push_constant) uniform Push { PagedStepParams p; };
 
 const bool CODES = false;

@@ -40,8 +40,7 @@ layout(push_constant) uniform Push { ProjectionParams p; };
 const bool PAIR = EPILOGUE == PROJECTION_SILU_MUL;
 const uint UNITS = COLS / 32;
 const uint SMALL_SHIFT = 5, UNIT_SCALES = 1;
-const uint PARTS = (UNITS + PART - 1) / PART, SLICE_PARTS = LANES / PART; // one or two
-const uint block = 0;                                                     // rows are not counted in blocks
+const uint block = 0; // rows are not counted in blocks
 
 const uint SPAN = 1; // nothing here depends on it
 #include "code_bytes.glsl"
@@ -52,43 +51,20 @@ vec4 x_in(uint at) { return x_quad(at); }
 // The columns of a row of sums.
 uint width() { return ((p.sets[SETS - 1].n + 15) / 16 + (SETS == 1 ? 0 : p.starts[SETS - 2])) * 16; }
 
+#define SUM_UNITS UNITS
+#define SUM_LANES LANES
+#define SUM_PART PART
+#include "joined_sums.glsl"
+
 float sum_of(uint x_row, uint column) {
     uint pitch = width(), rows = (p.x_rows + SIDE - 1) / SIDE * SIDE;
-    float parts[PARTS];
-    [[unroll]] for (uint i = 0; i < PARTS; i++) {
-        parts[i] = part_sums[(i * rows + x_row) * pitch + column];
-    }
-    float sum = 0.0;
-    [[unroll]] for (uint i = 0; i < PARTS; i += SLICE_PARTS) {
-        sum += SLICE_PARTS == 2 && i + 1 < PARTS ? parts[i] + parts[i + 1] : parts[i];
-    }
-    return sum;
+    return joined_sum(x_row * pitch + column, rows * pitch);
 }
 
-shared float lane_squares[LANES];
-
-// 1/rms of the row, from sums of squares added up as lanes of projection.comp do. Called by all threads together.
+// 1/rms of the row. Called by all threads together.
 float row_factor(uint row) {
     uint lane = gl_LocalInvocationIndex;
-    if (lane < LANES) {
-        float sum = 0.0;
-        [[unroll]] for (uint i = 0; i < (UNITS + LANES - 1) / LANES; i++) {
-            float v = squares[row * UNITS + min(lane + i * LANES, UNITS - 1)];
-            sum += lane + i * LANES < UNITS ? v : 0.0;
-        }
-        lane_squares[lane] = sum;
-    }
-    barrier();
-    float sums[LANES];
-    [[unroll]] for (uint i = 0; i < LANES; i++) {
-        sums[i] = lane_squares[i];
-    }
-    [[unroll]] for (uint bit = 1; bit < LANES; bit *= 2) {
-        [[unroll]] for (uint i = 0; i < LANES; i += 2 * bit) {
-            sums[i] += sums[i + bit];
-        }
-    }
-    return norm_factor(sums[0], COLS, p.eps);
+    return joined_factor(lane < LANES ? squares_of_lane(row, lane) : 0.0, p.eps);
 }
 
 void main() {

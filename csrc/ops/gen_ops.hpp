@@ -119,6 +119,13 @@ struct PagedUpdateOp {
     uint32_t reserved;
 };
 
+struct QKVHeadsOp {
+    ProjectionOp projection;
+    PagedHeadsOp heads;
+    // With a table.
+    float scale;
+};
+
 struct QuantizeOp {
     uint32_t group_size;
     uint32_t bits;
@@ -687,11 +694,64 @@ class ProjectionCall : public CallOf<ProjectionOp> {
 };
 void lower_projection(Lowering &lowering, const ProjectionCall &call);
 
+// x [R, K], gain [K], then for queries, keys and values w [N, K*bits/32], scales, biases. What a projection with a norm
+// and then, with these as q, k and v, paged_step does, or without a table paged_heads: operands as of these.
+class QKVHeadsCall : public CallOf<QKVHeadsOp> {
+  public:
+    static constexpr int32_t kOp = 19;
+    static constexpr uint32_t kGroups = 3, kGroupSize = 3; // of the operands from kW on
+    enum Operand : uint32_t { kX, kGain, kQGain, kKGain, kPosition, kFreqs, kSlots, kKeys, kValues, kTable, kSequences, kLengths, kOut, kW, kScales, kBiases };
+    static constexpr OperandInfo kOperands[] = {
+        {"x", KPX_READ, false},
+        {"gain", KPX_READ, true},
+        {"q_gain", KPX_READ, true},
+        {"k_gain", KPX_READ, true},
+        {"position", KPX_READ, true},
+        {"freqs", KPX_READ, true},
+        {"slots", KPX_READ, false},
+        {"keys", KPX_READ_WRITE, false},
+        {"values", KPX_READ_WRITE, false},
+        {"table", KPX_READ, true},
+        {"sequences", KPX_READ, true},
+        {"lengths", KPX_READ, true},
+        {"out", KPX_WRITE, false},
+        {"w", KPX_READ, false},
+        {"scales", KPX_READ, false},
+        {"biases", KPX_READ, true},
+        {"w", KPX_READ, false},
+        {"scales", KPX_READ, false},
+        {"biases", KPX_READ, true},
+        {"w", KPX_READ, false},
+        {"scales", KPX_READ, false},
+        {"biases", KPX_READ, true},
+    };
+    static constexpr bool kVariadic = false; // of the first operand there may be more
+    using CallOf::CallOf;
+
+    const Array &x() const { return at(kX); }
+    const Array &gain() const { return at(kGain); }
+    const Array &q_gain() const { return at(kQGain); }
+    const Array &k_gain() const { return at(kKGain); }
+    const Array &position() const { return at(kPosition); }
+    const Array &freqs() const { return at(kFreqs); }
+    const Array &slots() const { return at(kSlots); }
+    const Array &keys() const { return at(kKeys); }
+    const Array &values() const { return at(kValues); }
+    const Array &table() const { return at(kTable); }
+    const Array &sequences() const { return at(kSequences); }
+    const Array &lengths() const { return at(kLengths); }
+    const Array &out() const { return at(kOut); }
+    const Array &w(uint32_t i) const { return at(kW + kGroupSize * i); }
+    const Array &scales(uint32_t i) const { return at(kScales + kGroupSize * i); }
+    const Array &biases(uint32_t i) const { return at(kBiases + kGroupSize * i); }
+};
+void lower_qkv_heads(Lowering &lowering, const QKVHeadsCall &call);
+
 // x [..., K], w [..., K*bits/32] uint32, scales, biases [..., K/group_size]. Without biases, scales are uint8 and the
 // other two are fixed: groups of 32 in 4 bits (MXFP4), of 16 in 4 (NVFP4), of 32 in 8 (MXFP8).
 class QuantizeCall : public CallOf<QuantizeOp> {
   public:
-    static constexpr int32_t kOp = 19;
+    static constexpr int32_t kOp = 20;
     enum Operand : uint32_t { kX, kW, kScales, kBiases };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -712,7 +772,7 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call);
 // w uint32 [V, K*bits/32], scales, biases [V, K/group_size], indices, out [indices…, K].
 class QuantizedGatherCall : public CallOf<QuantizedGatherOp> {
   public:
-    static constexpr int32_t kOp = 20;
+    static constexpr int32_t kOp = 21;
     enum Operand : uint32_t { kW, kScales, kBiases, kIndices, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"w", KPX_READ, false},
@@ -736,7 +796,7 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
 // groups run along N.
 class QuantizedMatMulCall : public CallOf<QuantizedMatMulOp> {
   public:
-    static constexpr int32_t kOp = 21;
+    static constexpr int32_t kOp = 22;
     enum Operand : uint32_t { kX, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -759,7 +819,7 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
 // state uint32 [RANDOM_STATE_SIZE], out contiguous floats. fallback/random.go says what the numbers mean.
 class RandomCall : public CallOf<RandomOp> {
   public:
-    static constexpr int32_t kOp = 22;
+    static constexpr int32_t kOp = 23;
     enum Operand : uint32_t { kState, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"state", KPX_READ, false},
@@ -778,7 +838,7 @@ void lower_random(Lowering &lowering, const RandomCall &call);
 // integers or bools. greedy is arg_max of floats, but 0xffffffff where a row holds a NaN, +Inf or nothing finite.
 class ReduceCall : public CallOf<ReduceOp> {
   public:
-    static constexpr int32_t kOp = 23;
+    static constexpr int32_t kOp = 24;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -795,7 +855,7 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call);
 // Over the last axis; weight [cols].
 class RMSNormCall : public CallOf<RMSNormOp> {
   public:
-    static constexpr int32_t kOp = 24;
+    static constexpr int32_t kOp = 25;
     enum Operand : uint32_t { kX, kWeight, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -816,7 +876,7 @@ void lower_rms_norm(Lowering &lowering, const RMSNormCall &call);
 // absent.
 class RoPECall : public CallOf<RoPEOp> {
   public:
-    static constexpr int32_t kOp = 25;
+    static constexpr int32_t kOp = 26;
     enum Operand : uint32_t { kX, kOffset, kFreqs, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -839,7 +899,7 @@ void lower_rope(Lowering &lowering, const RoPECall &call);
 // +Inf or nothing finite. step of the struct holds when the array is absent.
 class SampleCall : public CallOf<SampleOp> {
   public:
-    static constexpr int32_t kOp = 26;
+    static constexpr int32_t kOp = 27;
     enum Operand : uint32_t { kLogits, kParams, kStep, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"logits", KPX_READ, false},
@@ -861,7 +921,7 @@ void lower_sample(Lowering &lowering, const SampleCall &call);
 // it if exclusive, and from the end if reverse.
 class ScanCall : public CallOf<ScanOp> {
   public:
-    static constexpr int32_t kOp = 27;
+    static constexpr int32_t kOp = 28;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -881,7 +941,7 @@ void lower_scan(Lowering &lowering, const ScanCall &call);
 // effect.
 class ScatterCall : public CallOf<ScatterOp> {
   public:
-    static constexpr int32_t kOp = 28;
+    static constexpr int32_t kOp = 29;
     enum Operand : uint32_t { kX, kIndices, kUpdates, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -905,7 +965,7 @@ void lower_scatter(Lowering &lowering, const ScatterCall &call);
 // sees no key gives zeros. Values of keys that it does not see do not matter, even if they are not finite.
 class SDPACall : public CallOf<SDPAOp> {
   public:
-    static constexpr int32_t kOp = 29;
+    static constexpr int32_t kOp = 30;
     enum Operand : uint32_t { kQ, kK, kV, kMask, kKeyLength, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -930,7 +990,7 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call);
 // out = gate * sigmoid(gate) * up. All of one shape.
 class SiLUMulCall : public CallOf<SiLUMulOp> {
   public:
-    static constexpr int32_t kOp = 30;
+    static constexpr int32_t kOp = 31;
     enum Operand : uint32_t { kGate, kUp, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"gate", KPX_READ, false},
@@ -950,7 +1010,7 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call);
 // array is absent. It is clamped so that the part fits, as slice_update's.
 class SliceCall : public CallOf<SliceOp> {
   public:
-    static constexpr int32_t kOp = 31;
+    static constexpr int32_t kOp = 32;
     enum Operand : uint32_t { kX, kStart, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -970,7 +1030,7 @@ void lower_slice(Lowering &lowering, const SliceCall &call);
 // that the update fits, as in XLA.
 class SliceUpdateCall : public CallOf<SliceUpdateOp> {
   public:
-    static constexpr int32_t kOp = 32;
+    static constexpr int32_t kOp = 33;
     enum Operand : uint32_t { kDst, kUpdate, kStart };
     static constexpr OperandInfo kOperands[] = {
         {"dst", KPX_READ_WRITE, false},
@@ -989,7 +1049,7 @@ void lower_slice_update(Lowering &lowering, const SliceUpdateCall &call);
 // Over the last axis.
 class SoftmaxCall : public CallOf<SoftmaxOp> {
   public:
-    static constexpr int32_t kOp = 33;
+    static constexpr int32_t kOp = 34;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -1006,7 +1066,7 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call);
 // One shape.
 class UnaryCall : public CallOf<UnaryOp> {
   public:
-    static constexpr int32_t kOp = 34;
+    static constexpr int32_t kOp = 35;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -1023,7 +1083,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call);
 // condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
 class WhereCall : public CallOf<WhereOp> {
   public:
-    static constexpr int32_t kOp = 35;
+    static constexpr int32_t kOp = 36;
     enum Operand : uint32_t { kCondition, kA, kB, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"condition", KPX_READ, false},
@@ -1064,6 +1124,7 @@ inline constexpr const char *kDTypeNames[] = {"unknown", "float32", "float16", "
     ROW(paged_step, PagedStep) \
     ROW(paged_update, PagedUpdate) \
     ROW(projection, Projection) \
+    ROW(qkv_heads, QKVHeads) \
     ROW(quantize, Quantize) \
     ROW(quantized_gather, QuantizedGather) \
     ROW(quantized_matmul, QuantizedMatMul) \

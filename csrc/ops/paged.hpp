@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "ops/gen_ops.hpp"
 #include "ops/rotary.hpp"
@@ -16,6 +17,26 @@ int64_t cache_row(uint32_t dtype, int64_t d);
 int64_t cache_head(const Array &pages);
 // Throws KPX_INVALID if they are pages of codes and not in words, which Go checks.
 void check_cache_words(const Array &pages);
+
+// New tokens' heads that are results of a product of which there are only the sums of parts (heads_of_sums.glsl). q, k
+// and v of a call then say where they would begin among the sums of the first part, in elements of these, and which
+// type they would have.
+struct HeadSums {
+    uint32_t cols = 0; // of the product's x. 0: the heads are there
+    uint32_t lanes = 32, part = 16, side = 8;
+    float eps = 0; // of x's norm
+    Array sums, squares;
+};
+
+// Its members in the lists of a kernel's constants and bindings. or_other: what is bound in place of an absent array.
+#define HEAD_SUMS_CONSTANTS(of)                                                                                        \
+    .x_cols = (of).cols, .x_lanes = (of).lanes, .x_part = (of).part, .x_side = (of).side,                              \
+    .x_eps = std::bit_cast<uint32_t>((of).eps)
+#define HEAD_SUMS_BINDINGS(of, or_other) .part_sums = or_other((of).sums), .squares = or_other((of).squares)
+
+// As lower_paged_heads and lower_paged_step do.
+void dispatch_paged_heads(Lowering &lowering, const PagedHeadsCall &s, const HeadSums &of);
+void dispatch_paged_step(Lowering &lowering, const PagedStepCall &s, const HeadSums &of);
 
 // Throws if the kernel paged_heads cannot do it, or the call is wrong.
 void check_paged_heads(const Lowering &lowering, const PagedHeadsCall &s);

@@ -89,14 +89,15 @@ PagedHeadsParams params_of(const PagedHeadsCall &s) {
 
 } // namespace
 
-void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &s) {
+void dispatch_paged_heads(Lowering &lowering, const PagedHeadsCall &s, const HeadSums &of) {
     check_paged_heads(lowering, s);
     const uint32_t heads = uint32_t(s.q().dim(1)), kv_heads = uint32_t(s.k().dim(1)), d = uint32_t(s.q().dim(2));
     uint32_t threads = 32;
     while (threads < d / 2) {
         threads *= 2;
     }
-    const auto or_q = [&](const Array &x) { return Binding{x ? x : s.q(), KPX_READ}; };
+    const Array &q = of.cols != 0 ? of.sums : s.q(), &k = of.cols != 0 ? q : s.k(), &v = of.cols != 0 ? q : s.v();
+    const auto or_q = [&](const Array &x) { return Binding{x ? x : q, KPX_READ}; };
     lowering.dispatch(spec::paged_heads{.threads = threads,
                                         .q_dtype = s.q().dtype,
                                         .keys_dtype = s.keys().dtype,
@@ -104,10 +105,11 @@ void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &s) {
                                         .dims = s.op().dims,
                                         .heads = heads,
                                         .kv_heads = kv_heads,
-                                        .flags = paged_heads_flags(s)},
-                      {.q = {s.q(), KPX_READ},
-                       .k = {s.k(), KPX_READ},
-                       .v = {s.v(), KPX_READ},
+                                        .flags = paged_heads_flags(s),
+                                        HEAD_SUMS_CONSTANTS(of)},
+                      {.q = {q, KPX_READ},
+                       .k = {k, KPX_READ},
+                       .v = {v, KPX_READ},
                        .q_gain = or_q(s.q_gain()),
                        .k_gain = or_q(s.k_gain()),
                        .positions = or_q(s.position()),
@@ -115,8 +117,13 @@ void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &s) {
                        .slots = {s.slots(), KPX_READ},
                        .keys = {s.keys(), KPX_READ_WRITE},
                        .values = {s.values(), KPX_READ_WRITE},
-                       .y = {s.out(), KPX_WRITE}},
+                       .y = {s.out(), KPX_WRITE},
+                       HEAD_SUMS_BINDINGS(of, or_q)},
                       params_of(s), grid_1d(lowering.device(), s.q().dim(0) * (heads + 2 * kv_heads)));
+}
+
+void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &s) {
+    dispatch_paged_heads(lowering, s, {});
 }
 
 } // namespace kpx

@@ -84,12 +84,14 @@ void check_launch(const DeviceTraits &device, const PagedStepCall &s, uint32_t t
 }
 
 // The operands of both kernels.
-template <typename Bindings> Bindings step_bindings(const PagedStepCall &s, const PagedRanges &ranges) {
+template <typename Bindings>
+Bindings step_bindings(const PagedStepCall &s, const HeadSums &of, const PagedRanges &ranges) {
     const auto or_keys = [&](const Array &x) { return Binding{x ? x : s.keys(), KPX_READ}; };
     const bool overlaps = s.q().dtype == DT_FLOAT32;
-    return {.q = {s.q(), KPX_READ, overlaps},
-            .k = {s.k(), KPX_READ, overlaps},
-            .v = {s.v(), KPX_READ, overlaps},
+    const auto head = [&](const Array &x) { return of.cols != 0 ? or_keys(of.sums) : Binding{x, KPX_READ, overlaps}; };
+    return {.q = head(s.q()),
+            .k = head(s.k()),
+            .v = head(s.v()),
             .q_gain = or_keys(s.q_gain()),
             .k_gain = or_keys(s.k_gain()),
             .positions = or_keys(s.position()),
@@ -102,11 +104,12 @@ template <typename Bindings> Bindings step_bindings(const PagedStepCall &s, cons
             .lengths = {s.lengths(), KPX_READ},
             .y = {s.out(), KPX_WRITE, overlaps},
             .parts = {ranges.parts, ranges.part_access()},
-            .arrivals = {ranges.arrivals, ranges.arrival_access()}};
+            .arrivals = {ranges.arrivals, ranges.arrival_access()},
+            HEAD_SUMS_BINDINGS(of, or_keys)};
 }
 
-void dispatch_step(Lowering &lowering, const PagedStepCall &s, const PagedSDPACall &sdpa, uint32_t flags,
-                   const PagedStepParams &p) {
+void dispatch_step(Lowering &lowering, const PagedStepCall &s, const HeadSums &of, const PagedSDPACall &sdpa,
+                   uint32_t flags, const PagedStepParams &p) {
     const PagedPlan plan = plan_paged(lowering, sdpa, false);
     const uint32_t rows = uint32_t(s.q().dim(0)), threads = plan.slots * plan.lanes;
     const uint32_t share = share_of_key(s, plan.heads);
@@ -128,13 +131,14 @@ void dispatch_step(Lowering &lowering, const PagedStepCall &s, const PagedSDPACa
                                        .keys = plan.keys,
                                        .lanes = plan.lanes,
                                        .share = share,
+                                       HEAD_SUMS_CONSTANTS(of),
                                        .overlap = 0},
-                      step_bindings<spec::paged_step::Bindings>(s, plan), p,
+                      step_bindings<spec::paged_step::Bindings>(s, of, plan), p,
                       {uint32_t(s.q().dim(1)) / plan.heads, rows, plan.splits});
 }
 
-void dispatch_step_fragments(Lowering &lowering, const PagedStepCall &s, const PagedSDPACall &sdpa, uint32_t flags,
-                             const PagedStepParams &p) {
+void dispatch_step_fragments(Lowering &lowering, const PagedStepCall &s, const HeadSums &of, const PagedSDPACall &sdpa,
+                             uint32_t flags, const PagedStepParams &p) {
     const PagedFragments plan = plan_paged_fragments(lowering, sdpa, false);
     const uint32_t rows = uint32_t(s.q().dim(0)), share = share_of_key(s, plan.heads);
     check_launch(lowering.device(), s, plan.threads, plan.heads, plan.splits);
@@ -150,16 +154,17 @@ void dispatch_step_fragments(Lowering &lowering, const PagedStepCall &s, const P
                                                  .page = p.page,
                                                  .keys = plan.keys,
                                                  .lanes = 32,
+                                                 HEAD_SUMS_CONSTANTS(of),
                                                  .overlap = 0},
-                      step_bindings<spec::paged_step_fragments::Bindings>(s, plan), p,
+                      step_bindings<spec::paged_step_fragments::Bindings>(s, of, plan), p,
                       {uint32_t(s.q().dim(1)) / plan.heads, rows, plan.splits});
 }
 
 } // namespace
 
-void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
+void dispatch_paged_step(Lowering &lowering, const PagedStepCall &s, const HeadSums &of) {
     const Array heads_operands[] = {s.q(),     s.k(),     s.v(),    s.q_gain(), s.k_gain(), s.position(),
-                                    s.freqs(), s.slots(), s.keys(), s.values(), s.q()};
+                                    s.freqs(), s.slots(), s.keys(), s.values(), s.out()};
     const PagedHeadsCall heads(heads_operands, uint32_t(std::size(heads_operands)), s.op().heads);
     const Array sdpa_operands[] = {s.q(), s.keys(), s.values(), s.table(), s.sequences(), s.lengths(), s.out()};
     const PagedSDPACall sdpa(sdpa_operands, uint32_t(std::size(sdpa_operands)), PagedSDPAOp{s.op().scale, 1});
@@ -168,10 +173,14 @@ void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
     p.capacity = uint32_t(paged_capacity(sdpa));
     const uint32_t flags = paged_heads_flags(heads);
     if (s.keys().dtype == DT_UINT8) {
-        dispatch_step_fragments(lowering, s, sdpa, flags, p);
+        dispatch_step_fragments(lowering, s, of, sdpa, flags, p);
     } else {
-        dispatch_step(lowering, s, sdpa, flags, p);
+        dispatch_step(lowering, s, of, sdpa, flags, p);
     }
+}
+
+void lower_paged_step(Lowering &lowering, const PagedStepCall &s) {
+    dispatch_paged_step(lowering, s, {});
 }
 
 } // namespace kpx

@@ -93,12 +93,12 @@ bool takes_fragments(const Lowering &lowering, const ProjectionOp &op, const Pro
                std::min<int64_t>(kMostFragmentSums, int64_t(device.max_tensor_bytes));
 }
 
-void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+PartSums dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const OneMatrix one(m, kTileOfSums);
     const ProjectionOperands joined = one.alone();
     constexpr uint32_t kPart = FragmentTiles::kPart, kSide = FragmentTiles::kSide;
     const FragmentTiles t = fragments_for(lowering, op, joined);
-    const PartSums sums = make_part_sums(lowering, op, m, kPart, kSide);
+    const PartSums sums = make_part_sums(lowering, op, m, kPart, kSide, lanes_of(lowering, op, m));
     const int64_t groups = part_groups(tiles_of_each(joined), t.teams * t.turns * FragmentTiles::kTiles);
     const ProjectionBindings bind{joined, m.out(0)};
     const bool one_digit = lowering.device().batch_variant && m.x.dtype != DT_FLOAT32;
@@ -124,7 +124,7 @@ void dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const Projec
                        .gain = bind.read(m.gain),
                        .squares = {sums.squares, KPX_WRITE}},
                       part_params(op, joined), grid_1d(lowering.device(), groups * parts_and_blocks(m, kPart, kSide)));
-    join_parts(lowering, op, m, sums, lanes_of(lowering, op, m));
+    return sums;
 }
 
 } // namespace kpx

@@ -35,9 +35,9 @@ int64_t part_sums_bytes(const ProjectionOperands &m, uint32_t part, uint32_t sid
 }
 
 PartSums make_part_sums(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t part,
-                        uint32_t side) {
+                        uint32_t side, uint32_t lanes) {
     const int64_t parts = divide_up(m.cols / 32, part), rows = divide_up(m.x_rows, side) * side;
-    PartSums made{.part = part, .side = side, .sums = {}, .squares = {}, .params = part_params(op, m)};
+    PartSums made{.part = part, .side = side, .lanes = lanes, .sums = {}, .squares = {}, .params = part_params(op, m)};
     made.sums = lowering.scratch(DT_FLOAT32, {parts, rows, tiles_of_all(m) * kTileOfSums});
     made.squares = op.norm == 0 ? made.sums : lowering.scratch(DT_FLOAT32, {m.x_rows, m.cols / 32});
     return made;
@@ -49,8 +49,7 @@ ProjectionParams part_params(const ProjectionOp &op, const ProjectionOperands &m
     return p;
 }
 
-void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const PartSums &sums,
-                uint32_t lanes) {
+void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const PartSums &sums) {
     constexpr uint32_t kJoinThreads = 128;
     const int64_t columns = (is_pair(op) ? sums.params.starts[0] : tiles_of_all(m)) * kTileOfSums;
     const ProjectionBindings bind{m, m.out(0)};
@@ -63,7 +62,7 @@ void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOper
                                             .cols = uint32_t(m.cols),
                                             .sets = m.count,
                                             .epilogue = op.epilogue,
-                                            .lanes = lanes,
+                                            .lanes = sums.lanes,
                                             .part = sums.part,
                                             .side = sums.side,
                                             .bits = op.bits,

@@ -2,6 +2,7 @@
 // projection_fragments makes, and projection_join adds up.
 #pragma once
 
+#include "ops/lowering_util.hpp"
 #include "ops/projection_operands.hpp"
 
 namespace kpx {
@@ -22,21 +23,19 @@ inline int64_t parts_and_blocks(const ProjectionOperands &m, uint32_t part, uint
 }
 
 struct PartSums {
-    uint32_t part, side;
-    Array sums;
-    Array squares;           // of units of x, for a norm; else the sums
-    ProjectionParams params; // of projection_join: its starts are first tiles
+    uint32_t part, side, lanes; // lanes: units of a slice, one or two parts
+    Array sums;                 // by part, row of x rounded up to a multiple of side, and tile
+    Array squares;              // of units of x, for a norm; else the sums
+    ProjectionParams params;    // of projection_join: its starts are first tiles
 };
 
 int64_t part_sums_bytes(const ProjectionOperands &m, uint32_t part, uint32_t side);
 PartSums make_part_sums(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t part,
-                        uint32_t side);
+                        uint32_t side, uint32_t lanes);
 
 // The parameters of the kernel that makes the sums, for the operands that it has (OneMatrix).
 ProjectionParams part_params(const ProjectionOp &op, const ProjectionOperands &m);
 
-// lanes: units of a slice, one or two parts.
-void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const PartSums &sums,
-                uint32_t lanes);
+void join_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, const PartSums &sums);
 
 } // namespace kpx

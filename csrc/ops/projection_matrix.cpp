@@ -150,17 +150,23 @@ bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const Pr
            lowering.has_kernel(spec::projection_rows::kKernel) && plan(lowering, op, m).lanes != 0;
 }
 
-void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+std::optional<PartSums> dispatch_part_sums(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     if (takes_fragments(lowering, op, m)) {
-        dispatch_fragments(lowering, op, m);
+        return dispatch_fragments(lowering, op, m);
+    }
+    if (!prefers_held_x(lowering, op, m) && takes_parts(lowering, op, m)) {
+        return dispatch_parts(lowering, op, m);
+    }
+    return std::nullopt;
+}
+
+void dispatch_byte_tiles(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    if (const std::optional<PartSums> sums = dispatch_part_sums(lowering, op, m)) {
+        join_parts(lowering, op, m, *sums);
         return;
     }
     if (prefers_held_x(lowering, op, m)) {
         dispatch_held_x(lowering, op, m);
-        return;
-    }
-    if (takes_parts(lowering, op, m)) {
-        dispatch_parts(lowering, op, m);
         return;
     }
     const ByteTiles t = plan(lowering, op, m);

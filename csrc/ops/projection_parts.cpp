@@ -81,11 +81,11 @@ bool takes_parts(const Lowering &lowering, const ProjectionOp &op, const Project
     return t.teams != 0 && part_sums_bytes(m, t.part, kMostSide) <= kMostSums;
 }
 
-void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+PartSums dispatch_parts(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     const OneMatrix one(m, kTileOfSums);
     const ProjectionOperands joined = one.alone();
     const PartTiles t = plan_parts(lowering, op, joined);
-    const PartSums sums = make_part_sums(lowering, op, m, t.part, t.side);
+    const PartSums sums = make_part_sums(lowering, op, m, t.part, t.side, t.lanes);
     const int64_t groups = part_groups(tiles_of_each(joined), t.teams * t.turns);
     const ProjectionBindings bind{joined, m.out(0)};
     const bool awaits = m.x.dtype == DT_FLOAT32 && m.x_rows <= kMostAwaitedRows;
@@ -116,7 +116,7 @@ void dispatch_parts(Lowering &lowering, const ProjectionOp &op, const Projection
                        .squares = {sums.squares, KPX_WRITE}},
                       part_params(op, joined),
                       grid_1d(lowering.device(), groups * parts_and_blocks(m, t.part, t.side)));
-    join_parts(lowering, op, m, sums, t.lanes);
+    return sums;
 }
 
 } // namespace kpx

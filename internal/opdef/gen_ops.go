@@ -268,7 +268,7 @@ var projectionEpilogueNames = [NumProjectionEpilogues]string{ProjectionStore: "s
 func (k ProjectionEpilogue) String() string { return nameOf(projectionEpilogueNames[:], uint32(k)) }
 
 // FusedOps are the ops that only passes over the graph make.
-var FusedOps = []string{"attention_projection", "attention_step", "paged_heads", "paged_step", "projection"}
+var FusedOps = []string{"attention_projection", "attention_step", "paged_heads", "paged_step", "projection", "qkv_heads"}
 
 // Ops lists the other ops.
 var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &PagedSDPA.Op, &PagedUpdate.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Unary.Op, &Where.Op}
@@ -849,6 +849,70 @@ var Projection = struct {
 const (
 	ProjectionGroups    = 3
 	ProjectionGroupSize = 4
+)
+
+// QKVHeadsParams are the parameters of qkv_heads.
+type QKVHeadsParams struct {
+	Projection ProjectionParams
+	Heads      PagedHeadsParams
+	// With a table.
+	Scale float32
+}
+
+// QKVHeads is the op qkv_heads and its operands.
+//
+// x [R, K], gain [K], then for queries, keys and values w [N, K*bits/32], scales, biases. What a projection with a norm
+// and then, with these as q, k and v, paged_step does, or without a table paged_heads: operands as of these.
+var QKVHeads = struct {
+	Op
+	X, Gain, QGain, KGain, Position, Freqs, Slots, Keys, Values, Table, Sequences, Lengths, Out, W, Scales, Biases Operand
+}{
+	Op: Op{Name: "qkv_heads", Operands: []Operand{
+		{Index: 0, Name: "x", Access: Read, Optional: false},
+		{Index: 1, Name: "gain", Access: Read, Optional: true},
+		{Index: 2, Name: "q_gain", Access: Read, Optional: true},
+		{Index: 3, Name: "k_gain", Access: Read, Optional: true},
+		{Index: 4, Name: "position", Access: Read, Optional: true},
+		{Index: 5, Name: "freqs", Access: Read, Optional: true},
+		{Index: 6, Name: "slots", Access: Read, Optional: false},
+		{Index: 7, Name: "keys", Access: Update, Optional: false},
+		{Index: 8, Name: "values", Access: Update, Optional: false},
+		{Index: 9, Name: "table", Access: Read, Optional: true},
+		{Index: 10, Name: "sequences", Access: Read, Optional: true},
+		{Index: 11, Name: "lengths", Access: Read, Optional: true},
+		{Index: 12, Name: "out", Access: Write, Optional: false},
+		{Index: 13, Name: "w", Access: Read, Optional: false},
+		{Index: 14, Name: "scales", Access: Read, Optional: false},
+		{Index: 15, Name: "biases", Access: Read, Optional: true},
+		{Index: 16, Name: "w", Access: Read, Optional: false},
+		{Index: 17, Name: "scales", Access: Read, Optional: false},
+		{Index: 18, Name: "biases", Access: Read, Optional: true},
+		{Index: 19, Name: "w", Access: Read, Optional: false},
+		{Index: 20, Name: "scales", Access: Read, Optional: false},
+		{Index: 21, Name: "biases", Access: Read, Optional: true},
+	}},
+	X:         Operand{Index: 0, Name: "x", Access: Read, Optional: false},
+	Gain:      Operand{Index: 1, Name: "gain", Access: Read, Optional: true},
+	QGain:     Operand{Index: 2, Name: "q_gain", Access: Read, Optional: true},
+	KGain:     Operand{Index: 3, Name: "k_gain", Access: Read, Optional: true},
+	Position:  Operand{Index: 4, Name: "position", Access: Read, Optional: true},
+	Freqs:     Operand{Index: 5, Name: "freqs", Access: Read, Optional: true},
+	Slots:     Operand{Index: 6, Name: "slots", Access: Read, Optional: false},
+	Keys:      Operand{Index: 7, Name: "keys", Access: Update, Optional: false},
+	Values:    Operand{Index: 8, Name: "values", Access: Update, Optional: false},
+	Table:     Operand{Index: 9, Name: "table", Access: Read, Optional: true},
+	Sequences: Operand{Index: 10, Name: "sequences", Access: Read, Optional: true},
+	Lengths:   Operand{Index: 11, Name: "lengths", Access: Read, Optional: true},
+	Out:       Operand{Index: 12, Name: "out", Access: Write, Optional: false},
+	W:         Operand{Index: 13, Name: "w", Access: Read, Optional: false},
+	Scales:    Operand{Index: 14, Name: "scales", Access: Read, Optional: false},
+	Biases:    Operand{Index: 15, Name: "biases", Access: Read, Optional: true},
+}
+
+// The last operands of qkv_heads are several groups, of which the first has names.
+const (
+	QKVHeadsGroups    = 3
+	QKVHeadsGroupSize = 3
 )
 
 // QuantizeParams are the parameters of quantize.

@@ -13,6 +13,7 @@ float rounded(float v, uint dtype) { return bits_to_float(float_to_bits(v, dtype
 const uint TEAMS = gl_WorkGroupSize.x / TEAM;
 const uint TURNS = (HEADS + 2 + TEAMS - 1) / TEAMS;
 vec2 pairs[TURNS], gains[TURNS];
+float row_squares; // the thread's part of them
 
 uint job_of(uint turn) { return turn * TEAMS + gl_LocalInvocationIndex / TEAM; }
 uint kind_of(uint job) { return job < HEADS ? 0 : job == HEADS ? 1 : 2; }
@@ -26,9 +27,10 @@ void load_heads(uint row, uint first_head, uint key_head) {
         uint from = kind == 0   ? p.q_offset + row * p.q_stride + (first_head + job) * D
                     : kind == 1 ? p.k_offset + row * p.k_stride + key_head * D
                                 : p.v_offset + row * p.v_stride + key_head * D;
-        pairs[i] = exists ? load_pair(kind, from, at) : vec2(0.0);
+        pairs[i] = exists ? load_pair(kind, from, at, p.q_stride) : vec2(0.0);
         gains[i] = exists ? gain_of(kind, at) : vec2(1.0);
     }
+    row_squares = own_squares(row);
 }
 
 // Whether a part of the heads is not there yet.
@@ -58,13 +60,14 @@ void prepare_heads(uint row, uint key_head, bool stores, bool met) {
     if (gl_LocalInvocationIndex == 0) {
         rows_met_s = 0;
     }
+    float factor = sums_factor(row_squares);
     vec2 turn = slot < DIMS / 2 ? turn_of(slot, row) : vec2(0.0, 1.0);
     [[unroll]] for (uint i = 0; i < TURNS; i++) {
         uint job = job_of(i), kind = kind_of(job);
         if (i != 0) {
             barrier(); // the squares of the previous heads have been read
         }
-        vec2 pair = pairs[i];
+        vec2 pair = pair_result(pairs[i], factor);
         float scale = head_scale(pair, kind == 0 ? p.q_eps : p.k_eps);
         if (is_normed(kind)) {
             pair = normed(pair, scale, gains[i]);

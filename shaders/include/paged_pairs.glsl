@@ -2,13 +2,14 @@
 // thread, with the same bits in every kernel.
 //
 // Before the include: the tensors q, k, v, q_gain and k_gain, positions[] and freqs[], the constants D, DIMS and FLAGS
-// (STEP_*), the push constants p with the fields of PagedHeadsParams that have these names, and PREPARED_QUADS, the size
-// of heads_s.
+// (STEP_*), the push constants p with the fields of PagedHeadsParams that have these names, PREPARED_QUADS, the size of
+// heads_s, and what heads_of_sums.glsl expects.
 #ifndef PAGED_PAIRS_GLSL
 #define PAGED_PAIRS_GLSL
 
 #include "rotary.glsl"
 #include "cache_codes.glsl"
+#include "heads_of_sums.glsl"
 
 bool has(uint flag) { return (FLAGS & flag) != 0; }
 
@@ -54,8 +55,11 @@ vec2 rotated(vec2 pair, vec2 turn) {
     return r;
 }
 
-// kind: 0 query, 1 key, 2 value; from is where its head begins.
-vec2 load_pair(uint kind, uint from, uvec2 at) {
+// kind: 0 query, 1 key, 2 value; from is where its head begins, and pitch is from row to row. What pair_result takes.
+vec2 load_pair(uint kind, uint from, uvec2 at, uint pitch) {
+    if (OF_SUMS) {
+        return joined_pair(from, at, pitch);
+    }
     switch (kind) {
     case 0: return vec2(q_load(from + at.x), q_load(from + at.y));
     case 1: return vec2(k_load(from + at.x), k_load(from + at.y));
