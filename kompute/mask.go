@@ -57,7 +57,7 @@ func (o *options) withoutPass(name string) bool {
 
 // checkPasses checks the names given to WithoutFusion.
 func (o *options) checkPasses() error {
-	known := append(fusion.Passes(), memoryPlan, "all")
+	known := append(append(fusion.Passes(), fusion.NativePasses...), memoryPlan, "all")
 	for _, name := range o.noPasses {
 		if !slices.Contains(known, name) {
 			return fmt.Errorf("no fusion pass %q to leave out: %w: there are %s", name, ErrInvalid, strings.Join(known, ", "))

@@ -60,9 +60,9 @@ func TestMasksAndPassesMustExist(t *testing.T) {
 	}
 }
 
-// Every pass can be left out on every backend: the native library has the same ones.
+// Every pass can be left out on every backend, whether or not it has it.
 func TestWithoutFusion(t *testing.T) {
-	for _, names := range [][]string{{"dead_ops"}, {"memory_plan", "qkv"}, {"all"}, append(fusion.Passes(), "memory_plan")} {
+	for _, names := range [][]string{{"dead_ops"}, {"memory_plan", "qkv"}, {"all"}, append(fusion.Passes(), "memory_plan"), append(fusion.Passes(), fusion.NativePasses...)} {
 		want := uint64(2)
 		if names[0] == "memory_plan" {
 			want = 1

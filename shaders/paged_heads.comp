@@ -22,6 +22,8 @@ TENSOR_BLOCKS(3, q_gain, readonly)
 TENSOR_LOADS(q_gain)
 TENSOR_BLOCKS(4, k_gain, readonly)
 TENSOR_LOADS(k_gain)
+layout(set = 0, binding = 0) readonly buffer PartSums { float part_sums[]; };
+layout(set = 0, binding = 1) readonly buffer Squares { float squares[]; };
 layout(set = 0, binding = 5) readonly buffer Positions { int positions[]; };
 layout(set = 0, binding = 6) readonly buffer Freqs { float freqs[]; };
 layout(set = 0, binding = 7) readonly buffer Slots { int slots[]; };
@@ -37,8 +39,6 @@ layout(constant_id = 4) const uint DIMS = 128; // of them are rotated
 layout(constant_id = 5) const uint HEADS = 16;
 layout(constant_id = 6) const uint KV_HEADS = 8;
 layout(constant_id = 7) const uint FLAGS = 0; // STEP_*
-layout(set = 0, binding = 11) readonly buffer PartSums { float part_sums[]; };
-layout(set = 0, binding = 12) readonly buffer Squares { float squares[]; };
 #define SUMS_SPEC 8
 #define SUM_ROWS p.rows
 

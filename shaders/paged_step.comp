@@ -22,6 +22,8 @@ const uint k_gain_DT = q_DT;
 const uint y_DT = q_DT;
 layout(constant_id = 19) const uint OVERLAP = 0;
 #include "awaited_heads.glsl"
+layout(set = 0, binding = 0) readonly buffer PartSums { float part_sums[]; };
+layout(set = 0, binding = 1) readonly buffer Squares { float squares[]; };
 TENSOR_BLOCKS(3, q_gain, readonly)
 TENSOR_LOADS(q_gain)
 TENSOR_BLOCKS(4, k_gain, readonly)
@@ -45,8 +47,6 @@ TENSOR_SET_BITS(y)
 void y_store(uint i, float v) { y_set_bits(i, float_to_bits(as_given(13, v), y_DT)); }
 layout(set = 0, binding = 14) volatile coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 15) coherent buffer Arrivals { uint arrivals[]; };
-layout(set = 0, binding = 16) readonly buffer PartSums { float part_sums[]; };
-layout(set = 0, binding = 17) readonly buffer Squares { float squares[]; };
 layout(constant_id = 3) const uint D = 128;    // a multiple of 4, at most 256
 layout(constant_id = 4) const uint DIMS = 128; // of them are rotated
 layout(constant_id = 5) const uint FLAGS = 0;  // STEP_*

@@ -21,6 +21,8 @@ const uint k_gain_DT = q_DT;
 const uint y_DT = q_DT;
 layout(constant_id = 14) const uint OVERLAP = 0;
 #include "awaited_heads.glsl"
+layout(set = 0, binding = 0) readonly buffer PartSums { float part_sums[]; };
+layout(set = 0, binding = 1) readonly buffer Squares { float squares[]; };
 TENSOR_BLOCKS(3, q_gain, readonly)
 TENSOR_LOADS(q_gain)
 TENSOR_BLOCKS(4, k_gain, readonly)
@@ -41,8 +43,6 @@ TENSOR_SET_BITS(y)
 void y_store(uint i, float v) { y_set_bits(i, float_to_bits(as_given(13, v), y_DT)); }
 layout(set = 0, binding = 14) volatile coherent buffer Parts { float parts[]; };
 layout(set = 0, binding = 15) coherent buffer Arrivals { uint arrivals[]; };
-layout(set = 0, binding = 16) readonly buffer PartSums { float part_sums[]; };
-layout(set = 0, binding = 17) readonly buffer Squares { float squares[]; };
 layout(constant_id = 2) const uint DIMS = 128; // elements of a head that are rotated
 layout(constant_id = 3) const uint FLAGS = 0;  // STEP_*
 #define KEY_SPEC 4

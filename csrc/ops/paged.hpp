@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "ops/gen_ops.hpp"
@@ -28,11 +29,18 @@ struct HeadSums {
     Array sums, squares;
 };
 
-// Its members in the lists of a kernel's constants and bindings. or_other: what is bound in place of an absent array.
+// Its members in the list of a kernel's constants.
 #define HEAD_SUMS_CONSTANTS(of)                                                                                        \
     .x_cols = (of).cols, .x_lanes = (of).lanes, .x_part = (of).part, .x_side = (of).side,                              \
     .x_eps = std::bit_cast<uint32_t>((of).eps)
-#define HEAD_SUMS_BINDINGS(of, or_other) .part_sums = or_other((of).sums), .squares = or_other((of).squares)
+
+// What a kernel binds as q, k and v: the heads or, in their places, the sums and squares.
+template <typename Call> std::array<Binding, 3> bound_heads(const Call &s, const HeadSums &of, bool overlaps) {
+    if (of.cols != 0) {
+        return {Binding{of.sums, KPX_READ}, Binding{of.squares, KPX_READ}, Binding{of.sums, KPX_READ}};
+    }
+    return {Binding{s.q(), KPX_READ, overlaps}, Binding{s.k(), KPX_READ, overlaps}, Binding{s.v(), KPX_READ, overlaps}};
+}
 
 // As lower_paged_heads and lower_paged_step do.
 void dispatch_paged_heads(Lowering &lowering, const PagedHeadsCall &s, const HeadSums &of);

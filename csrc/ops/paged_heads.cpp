@@ -96,8 +96,8 @@ void dispatch_paged_heads(Lowering &lowering, const PagedHeadsCall &s, const Hea
     while (threads < d / 2) {
         threads *= 2;
     }
-    const Array &q = of.cols != 0 ? of.sums : s.q(), &k = of.cols != 0 ? q : s.k(), &v = of.cols != 0 ? q : s.v();
-    const auto or_q = [&](const Array &x) { return Binding{x ? x : q, KPX_READ}; };
+    const auto [q, k, v] = bound_heads(s, of, false);
+    const auto or_keys = [&](const Array &x) { return Binding{x ? x : s.keys(), KPX_READ}; };
     lowering.dispatch(spec::paged_heads{.threads = threads,
                                         .q_dtype = s.q().dtype,
                                         .keys_dtype = s.keys().dtype,
@@ -107,18 +107,17 @@ void dispatch_paged_heads(Lowering &lowering, const PagedHeadsCall &s, const Hea
                                         .kv_heads = kv_heads,
                                         .flags = paged_heads_flags(s),
                                         HEAD_SUMS_CONSTANTS(of)},
-                      {.q = {q, KPX_READ},
-                       .k = {k, KPX_READ},
-                       .v = {v, KPX_READ},
-                       .q_gain = or_q(s.q_gain()),
-                       .k_gain = or_q(s.k_gain()),
-                       .positions = or_q(s.position()),
-                       .freqs = or_q(s.freqs()),
+                      {.q = q,
+                       .k = k,
+                       .v = v,
+                       .q_gain = or_keys(s.q_gain()),
+                       .k_gain = or_keys(s.k_gain()),
+                       .positions = or_keys(s.position()),
+                       .freqs = or_keys(s.freqs()),
                        .slots = {s.slots(), KPX_READ},
                        .keys = {s.keys(), KPX_READ_WRITE},
                        .values = {s.values(), KPX_READ_WRITE},
-                       .y = {s.out(), KPX_WRITE},
-                       HEAD_SUMS_BINDINGS(of, or_q)},
+                       .y = {s.out(), KPX_WRITE}},
                       params_of(s), grid_1d(lowering.device(), s.q().dim(0) * (heads + 2 * kv_heads)));
 }
 

@@ -88,10 +88,10 @@ template <typename Bindings>
 Bindings step_bindings(const PagedStepCall &s, const HeadSums &of, const PagedRanges &ranges) {
     const auto or_keys = [&](const Array &x) { return Binding{x ? x : s.keys(), KPX_READ}; };
     const bool overlaps = s.q().dtype == DT_FLOAT32;
-    const auto head = [&](const Array &x) { return of.cols != 0 ? or_keys(of.sums) : Binding{x, KPX_READ, overlaps}; };
-    return {.q = head(s.q()),
-            .k = head(s.k()),
-            .v = head(s.v()),
+    const auto [q, k, v] = bound_heads(s, of, overlaps);
+    return {.q = q,
+            .k = k,
+            .v = v,
             .q_gain = or_keys(s.q_gain()),
             .k_gain = or_keys(s.k_gain()),
             .positions = or_keys(s.position()),
@@ -104,8 +104,7 @@ Bindings step_bindings(const PagedStepCall &s, const HeadSums &of, const PagedRa
             .lengths = {s.lengths(), KPX_READ},
             .y = {s.out(), KPX_WRITE, overlaps},
             .parts = {ranges.parts, ranges.part_access()},
-            .arrivals = {ranges.arrivals, ranges.arrival_access()},
-            HEAD_SUMS_BINDINGS(of, or_keys)};
+            .arrivals = {ranges.arrivals, ranges.arrival_access()}};
 }
 
 void dispatch_step(Lowering &lowering, const PagedStepCall &s, const HeadSums &of, const PagedSDPACall &sdpa,

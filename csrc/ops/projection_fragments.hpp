@@ -1,4 +1,4 @@
-// Projections of more than 8 rows by matrices made in registers (projection_fragments.comp, projection_join.comp).
+// Projections of more than 8 rows by matrices made in registers (projection_fragments.comp): the sums of parts.
 #pragma once
 
 #include "ops/projection_join.hpp"

@@ -1,5 +1,5 @@
 // Projections of several rows whose columns are divided among workgroups: the sums of parts, which projection_parts or
-// projection_fragments makes, and projection_join adds up.
+// projection_fragments makes, and projection_join adds up, or those who prepare heads of new tokens (HeadSums).
 #pragma once
 
 #include "ops/lowering_util.hpp"

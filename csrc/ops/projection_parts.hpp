@@ -1,4 +1,4 @@
-// Projections of several rows whose columns are divided among workgroups (projection_parts.comp, projection_join.comp).
+// Projections of several rows whose columns are divided among workgroups (projection_parts.comp): the sums of parts.
 #pragma once
 
 #include "ops/projection_join.hpp"

@@ -1,5 +1,7 @@
 // The product that makes the heads of new tokens, and what prepares them for attention over pages. The latter joins the
 // product's sums of parts, so there is no dispatch of projection_join between them.
+#include <vector>
+
 #include "ops/lowering_util.hpp"
 #include "ops/paged.hpp"
 #include "ops/projection_matrix.hpp"
@@ -31,8 +33,9 @@ Array heads_at(const PartSums &sums, uint32_t dtype, uint32_t tile, int64_t rows
 
 void check_heads(const QKVHeadsCall &call) {
     const Array &out = call.out(), &keys = call.keys();
-    if (out.rank != 3 || keys.rank != 4 || call.op().projection.norm == 0) {
-        invalid("no heads, no pages or no norm");
+    const bool matrices = call.w(0).rank == 2 && call.w(1).rank == 2 && call.w(2).rank == 2;
+    if (out.rank != 3 || keys.rank != 4 || !matrices || call.op().projection.norm == 0) {
+        invalid("no heads, no pages, no matrices or no norm");
     }
     const int64_t d = out.dim(2);
     if (call.w(0).dim(0) != out.dim(1) * d || call.w(1).dim(0) != keys.dim(1) * d ||
@@ -82,37 +85,16 @@ void lower_qkv_heads(Lowering &lowering, const QKVHeadsCall &call) {
                       .eps = call.op().projection.eps,
                       .sums = sums.sums,
                       .squares = sums.squares};
+    std::vector<Array> operands{
+        q, k, v, call.q_gain(), call.k_gain(), call.position(), call.freqs(), call.slots(), call.keys(), call.values()};
     if (!call.table()) {
-        const Array operands[] = {q,
-                                  k,
-                                  v,
-                                  call.q_gain(),
-                                  call.k_gain(),
-                                  call.position(),
-                                  call.freqs(),
-                                  call.slots(),
-                                  call.keys(),
-                                  call.values(),
-                                  out};
-        dispatch_paged_heads(lowering, {operands, uint32_t(std::size(operands)), call.op().heads}, of);
+        operands.push_back(out);
+        dispatch_paged_heads(lowering, {operands.data(), uint32_t(operands.size()), call.op().heads}, of);
         return;
     }
-    const Array operands[] = {q,
-                              k,
-                              v,
-                              call.q_gain(),
-                              call.k_gain(),
-                              call.position(),
-                              call.freqs(),
-                              call.slots(),
-                              call.keys(),
-                              call.values(),
-                              call.table(),
-                              call.sequences(),
-                              call.lengths(),
-                              out};
+    operands.insert(operands.end(), {call.table(), call.sequences(), call.lengths(), out});
     const PagedStepOp op{call.op().heads, call.op().scale};
-    dispatch_paged_step(lowering, {operands, uint32_t(std::size(operands)), op}, of);
+    dispatch_paged_step(lowering, {operands.data(), uint32_t(operands.size()), op}, of);
 }
 
 } // namespace kpx

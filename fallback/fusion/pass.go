@@ -14,7 +14,7 @@ type pass struct {
 	run  func(g *Graph)
 }
 
-// passes are the same as in csrc/fusion/passes.def, in the same order.
+// passes are those of csrc/fusion/passes.def but for NativePasses, in the same order.
 var passes = []pass{
 	{"dead_ops", deadOps},
 	{"attention", attention},
@@ -28,6 +28,10 @@ var passes = []pass{
 	{"attention_projection", attentionProjection},
 	{"projection_arg_max", projectionArgMax},
 }
+
+// NativePasses are the names of the passes that only native devices have: they save dispatches that loops of the CPU
+// backend do not need.
+var NativePasses = []string{"qkv_heads"}
 
 // Passes are the names of the passes, in the order in which they run.
 func Passes() []string {

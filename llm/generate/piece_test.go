@@ -170,7 +170,7 @@ func TestPiecesAreFused(t *testing.T) {
 				for _, op := range described.Ops {
 					ops[op.Name]++
 				}
-				require.Equal(t, f.Spec.Config.Cache().Layers, ops["paged_heads"], ops)
+				require.Equal(t, f.Spec.Config.Cache().Layers, ops["paged_heads"]+ops["qkv_heads"], ops)
 				require.Zero(t, ops["rope"]+ops["paged_update"], ops)
 			}
 		})

@@ -2,7 +2,7 @@
 // projection_fragments has stored: where heads are prepared, they take no dispatch of projection_join.
 //
 // Before the include: math.glsl; q_DT, the type of results; SUMS_SPEC, the first of five constants; SUM_ROWS, the rows of
-// x; part_sums[] and squares[]. From row to row, q, k and v have the same stride.
+// x; part_sums[] and squares[], in the places of q and k. From row to row, q, k and v have the same stride.
 #ifndef HEADS_OF_SUMS_GLSL
 #define HEADS_OF_SUMS_GLSL
 
@@ -36,11 +36,11 @@ float own_squares(uint row) {
 // What sums are multiplied by. Called by all threads together.
 float sums_factor(float own) { return OF_SUMS ? joined_factor(own, uintBitsToFloat(X_EPS)) : 1.0; }
 
-float rounded_result(float v) { return bits_to_float(float_to_bits(v, q_DT), q_DT); }
+float rounded(float v, uint dtype) { return bits_to_float(float_to_bits(v, dtype), dtype); }
 
 // A pair as the product would have stored it.
 vec2 pair_result(vec2 pair, float factor) {
-    return OF_SUMS ? vec2(rounded_result(scaled_result(pair.x, factor)), rounded_result(scaled_result(pair.y, factor))) : pair;
+    return OF_SUMS ? vec2(rounded(scaled_result(pair.x, factor), q_DT), rounded(scaled_result(pair.y, factor), q_DT)) : pair;
 }
 
 #endif

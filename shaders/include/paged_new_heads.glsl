@@ -7,8 +7,6 @@
 #ifndef PAGED_NEW_HEADS_GLSL
 #define PAGED_NEW_HEADS_GLSL
 
-float rounded(float v, uint dtype) { return bits_to_float(float_to_bits(v, dtype), dtype); }
-
 // The heads that this thread's team prepares, one after another: queries, then the key, then the value.
 const uint TEAMS = gl_WorkGroupSize.x / TEAM;
 const uint TURNS = (HEADS + 2 + TEAMS - 1) / TEAMS;
