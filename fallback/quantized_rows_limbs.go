@@ -30,9 +30,10 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 	for first := lo; first < hi; first += limbBlock {
 		rows := min(limbBlock, hi-first)
 		codes, large := m.block(first, rows, scratch.f, unpacked)
+		// What follows is about as much or, at the end of a worker's rows, half as much.
 		next := first + rows
-		prefetchMatrix(m.scales, next, min(limbBlock, m.N()-next))
-		prefetchMatrix(m.biases, next, min(limbBlock, m.N()-next))
+		prefetchMatrix(m.scales, next, min(rows, m.N()-next))
+		prefetchMatrix(m.biases, next, min(rows, m.N()-next))
 		if unpacked != nil {
 			prefetchMatrix(m.w, next, min(limbBlock, m.N()-next))
 		}
