@@ -1,6 +1,6 @@
 // Products of more than 8 rows of x with affine codes of 4 bits: the columns are divided among workgroups as in
-// projection_parts, and finished alike, but lanes make matrices of float16 in their registers (fragments.glsl), so codes
-// take no detour through shared memory.
+// projection_parts, and the sums of parts are put together in the same way. But lanes make matrices of float16 in their
+// registers (fragments.glsl), so codes take no detour through shared memory.
 //
 // A chunk is the columns that have one scale, at most 128: a span of unit_integers.glsl. An integer is 2048 times a
 // high digit plus a low one, which float16 holds. A code c becomes the subnormal number c * 2^-24, which takes a mask

@@ -7,15 +7,6 @@ namespace kpx {
 
 namespace {
 
-// What paged_heads and paged_step have in common.
-struct HeadsNode {
-    const OpNode &node; // whose first operands are those of paged_heads
-    PagedHeadsOp heads;
-    const PagedStepCall *step;
-
-    const Array &at(uint32_t i) const { return node.arrays[i]; }
-};
-
 // The projection whose results are q, k and v.
 std::optional<Producer> products_for(const Graph &graph, Graph::Id id, const OpNode &heads) {
     const std::optional<Graph::Touch> from = graph.producer(id, heads.arrays[PagedHeadsCall::kQ]);
@@ -31,19 +22,22 @@ std::optional<Producer> products_for(const Graph &graph, Graph::Id id, const OpN
     return Producer{from->node, std::move(*p)};
 }
 
-OpNode fused_node(const HeadsNode &of, const Projection &p) {
+// heads: paged_heads or paged_step, whose first operands are those of paged_heads.
+OpNode fused_node(const OpNode &heads, const Projection &p) {
     using Fused = QKVHeadsCall;
-    NodeOf<Fused> fused(QKVHeadsOp{p.op, of.heads, of.step ? of.step->op().scale : 0});
+    const std::optional<PagedStepCall> step = heads.as<PagedStepCall>();
+    NodeOf<Fused> fused(step ? QKVHeadsOp{p.op, step->op().heads, step->op().scale}
+                             : QKVHeadsOp{p.op, heads.as<PagedHeadsCall>()->op(), 0});
     fused.set(Fused::kX, p.x).set(Fused::kGain, p.gain);
     static_assert(uint32_t(Fused::kValues) - Fused::kQGain == PagedHeadsCall::kValues - PagedHeadsCall::kQGain);
     for (uint32_t i = 0; i <= PagedHeadsCall::kValues - PagedHeadsCall::kQGain; i++) {
-        fused.set(Fused::kQGain + i, of.at(PagedHeadsCall::kQGain + i));
+        fused.set(Fused::kQGain + i, heads.arrays[PagedHeadsCall::kQGain + i]);
     }
-    if (of.step) {
-        fused.set(Fused::kTable, of.step->table()).set(Fused::kSequences, of.step->sequences());
-        fused.set(Fused::kLengths, of.step->lengths());
+    if (step) {
+        fused.set(Fused::kTable, step->table()).set(Fused::kSequences, step->sequences());
+        fused.set(Fused::kLengths, step->lengths());
     }
-    fused.set(Fused::kOut, of.step ? of.step->out() : of.at(PagedHeadsCall::kOut));
+    fused.set(Fused::kOut, heads.arrays[step ? uint32_t(PagedStepCall::kOut) : uint32_t(PagedHeadsCall::kOut)]);
     for (uint32_t i = 0; i < Fused::kGroups; i++) {
         const uint32_t first = i * Fused::kGroupSize;
         fused.set(first + Fused::kW, p.matrices[i].w).set(first + Fused::kScales, p.matrices[i].scales);
@@ -57,14 +51,11 @@ OpNode fused_node(const HeadsNode &of, const Projection &p) {
 void pass_qkv_heads(Graph &graph) {
     for (Graph::Id id = graph.next(Graph::kNone); id != Graph::kNone; id = graph.next(id)) {
         const OpNode &node = graph.node(id);
-        const auto heads = node.as<PagedHeadsCall>();
-        const auto step = node.as<PagedStepCall>();
-        if (!heads && !step) {
+        if (!node.as<PagedHeadsCall>() && !node.as<PagedStepCall>()) {
             continue;
         }
         if (const std::optional<Producer> products = products_for(graph, id, node)) {
-            const HeadsNode of{node, heads ? heads->op() : step->op().heads, step ? &*step : nullptr};
-            graph.replace({products->id, id}, fused_node(of, products->projection));
+            graph.replace({products->id, id}, fused_node(node, products->projection));
         }
     }
 }

@@ -1,5 +1,6 @@
 // Projections of several rows whose columns are divided among workgroups: the sums of parts, which projection_parts or
-// projection_fragments makes, and projection_join adds up, or those who prepare heads of new tokens (HeadSums).
+// projection_fragments makes. projection_join adds them up, or the kernels that prepare heads of new tokens do
+// (HeadSums).
 #pragma once
 
 #include "ops/lowering_util.hpp"

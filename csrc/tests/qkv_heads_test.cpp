@@ -6,9 +6,6 @@
 
 namespace {
 
-using Heads = kpx::PagedHeadsCall;
-using Step = kpx::PagedStepCall;
-
 struct Case {
     int64_t rows, hidden, q_heads, heads, d;
     bool attends; // in the same op
@@ -163,7 +160,7 @@ void check(const Device &device, const Case &c) {
 
 TEST(heads_are_made_of_sums_of_parts) {
     Device device = open_as_gpu();
-    if (!is_cpu_driver()) { // which takes sums of parts for much work only
+    if (!is_cpu_driver()) { // a GPU takes sums of parts for much work only
         const auto large = [&](int64_t rows, int64_t hidden, bool attends, uint32_t dtype, bool joint, bool codes) {
             check(device, {rows, hidden, 32, 8, 128, attends, dtype, joint, codes, 4});
         };

@@ -1,5 +1,6 @@
 // Heads of new tokens that are results of a product, of which there are only the sums of parts that projection_parts or
-// projection_fragments has stored: where heads are prepared, they take no dispatch of projection_join.
+// projection_fragments has stored. Kernels that prepare heads put these together themselves, so that no dispatch of
+// projection_join has to.
 //
 // Before the include: math.glsl; q_DT, the type of results; SUMS_SPEC, the first of five constants; SUM_ROWS, the rows of
 // x; part_sums[] and squares[], in the places of q and k. From row to row, q, k and v have the same stride.
