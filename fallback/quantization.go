@@ -141,6 +141,22 @@ func (a *packed) codes(off, n, stride int) []byte {
 	return out
 }
 
+// narrowFactors returns the type of scales and biases that GroupDots could take as they lie in memory, or
+// Float32Factors.
+func (a *packed) narrowFactors() simd.FactorType {
+	lie := func(f *array.Array) bool { return f.Strides[1] == 1 && f.Strides[0] == a.groups }
+	if a.Mode != opdef.ModeAffine || a.groups == 0 || a.scales.DType != a.biases.DType || !lie(a.scales) || !lie(a.biases) {
+		return simd.Float32Factors
+	}
+	switch a.scales.DType {
+	case array.BFloat16:
+		return simd.BFloat16Factors
+	case array.Float16:
+		return simd.Float16Factors
+	}
+	return simd.Float32Factors
+}
+
 // factors are the scales and biases of a matrix as float32, rows stride apart.
 type factors struct {
 	scales, biases rowMatrix

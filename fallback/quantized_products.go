@@ -56,7 +56,7 @@ func newRowProduct(x, w, scales, biases, out *array.Array, q Quantization) (rowP
 	if c.err != nil {
 		return rowProduct{}, c.err
 	}
-	p := rowProduct{QuantizedRows: &QuantizedRows{a}, out: out, loop: newLoop(len(x.Shape)-1, x, out)}
+	p := rowProduct{QuantizedRows: &QuantizedRows{a, a.narrowFactors()}, out: out, loop: newLoop(len(x.Shape)-1, x, out)}
 	if out.DType == array.Float32 && out.Size() > 0 {
 		if flat := flatten(out, out.Size()/out.Dim(-1)); flat != nil && flat.Strides[1] == 1 {
 			p.flat = flat

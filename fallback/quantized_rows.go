@@ -24,6 +24,7 @@ import (
 // arrays must stay as they are.
 type QuantizedRows struct {
 	packed
+	narrow simd.FactorType // of scales and biases of 16 bits whose rows follow one another
 }
 
 // Multiply is fastest for ranges that begin at multiples of Grain.
@@ -35,11 +36,12 @@ const Grain = 32
 // Errors: ErrInvalid for other shapes or types, or a format that does not exist.
 func NewQuantizedRows(w, scales, biases array.Array, q Quantization) (*QuantizedRows, error) {
 	c := checker{op: "quantized_matmul"}
-	m := &QuantizedRows{c.packed(&w, &scales, &biases, q)}
+	m := &QuantizedRows{packed: c.packed(&w, &scales, &biases, q)}
 	c.rank("w", &w, 2)
 	if c.err != nil {
 		return nil, c.err
 	}
+	m.narrow = m.narrowFactors()
 	return m, nil
 }
 

@@ -6,18 +6,25 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
+// manyRowsBlock is how many rows of w are multiplied at a time with several rows of x.
+const manyRowsBlock = 64
+
 // limbBlock returns how many rows of w are multiplied at a time with rows of x: so few that their
 // codes are still in the cache for the next row of x. For one row, only their scales and biases
 // need to stay there, 8 KiB of floats, and codes that are unpacked.
 func (m *QuantizedRows) limbBlock(rows int) int {
 	if rows > 1 || m.groups == 0 {
-		return 64
+		return manyRowsBlock
 	}
 	return min(max(1024/m.groups/Grain*Grain, Grain), 4*Grain)
 }
 
 // multiplyCodes multiplies whole numbers with the codes themselves.
 func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, from, end, lo, hi int) {
+	if m.factorsInPlace(p, hi) {
+		m.multiplyInPlace(out, ld, p, from, end, lo, hi)
+		return
+	}
 	limbBlock := m.limbBlock(end - from)
 	scratch := borrow(2 * (limbBlock*m.groups + simd.GroupSlack))
 	defer scratch.release()
@@ -30,12 +37,9 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 	for first := lo; first < hi; first += limbBlock {
 		rows := min(limbBlock, hi-first)
 		codes, large := m.block(first, rows, scratch.f, unpacked)
-		// What follows is about as much or, at the end of a worker's rows, half as much.
-		next := first + rows
-		prefetchMatrix(m.scales, next, min(rows, m.N()-next))
-		prefetchMatrix(m.biases, next, min(rows, m.N()-next))
+		m.askForFactors(first+rows, rows)
 		if unpacked != nil {
-			prefetchMatrix(m.w, next, min(limbBlock, m.N()-next))
+			prefetchMatrix(m.w, first+rows, min(limbBlock, m.N()-first-rows))
 		}
 		if p.form == groupForm {
 			simd.GroupDots(out[first-lo:], ld, &codes, p.groups[from:end], rows)
@@ -45,6 +49,42 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 			}
 		}
 		m.multiplyLarge(out, ld, p, from, end, lo, large)
+	}
+}
+
+// askForFactors asks for the scales and biases of rows from next on. A worker takes about as many rows next as now.
+func (m *QuantizedRows) askForFactors(next, rows int) {
+	rows = min(rows, m.N()-next)
+	prefetchMatrix(m.scales, next, rows)
+	prefetchMatrix(m.biases, next, rows)
+}
+
+// factorsInPlace reports whether GroupDots takes the codes and factors of rows up to hi as they lie in memory.
+func (m *QuantizedRows) factorsInPlace(p *PreparedRows, hi int) bool {
+	if m.narrow == simd.Float32Factors || p.form != groupForm || m.mustUnpack() && !m.takesPacked(p) {
+		return false
+	}
+	all := hi*m.groups + simd.FactorsBehind(m.groups)
+	return m.scales.Offset+all <= len(m.scales.Data)/2 && m.biases.Offset+all <= len(m.biases.Data)/2
+}
+
+// multiplyInPlace is multiplyCodes for codes and factors as they lie in memory.
+func (m *QuantizedRows) multiplyInPlace(out []float32, ld int, p *PreparedRows, from, end, lo, hi int) {
+	c := simd.Codes{Order: m.order(), Groups: m.groups, GroupSize: m.GroupSize, Factors: m.narrow}
+	if m.mustUnpack() {
+		c.Packed = m.Bits
+	}
+	scales, biases := storage[uint16](m.scales)[m.scales.Offset:], storage[uint16](m.biases)[m.biases.Offset:]
+	step := hi - lo
+	if end-from > 1 {
+		step = manyRowsBlock
+	}
+	for first := lo; first < hi; first += step {
+		rows := min(step, hi-first)
+		c.Data, c.Stride = m.codeRows(first, rows)
+		c.NarrowScales, c.NarrowBiases = scales[first*m.groups:], biases[first*m.groups:]
+		m.askForFactors(first+rows, rows)
+		simd.GroupDots(out[first-lo:], ld, &c, p.groups[from:end], rows)
 	}
 }
 

@@ -23,12 +23,12 @@ type groupDots struct {
 	wide               wideCodes // that are packed
 	x, powers          []reg.GPVirtual
 	mask, weight, zero reg.VecVirtual
-	ones, times256     reg.VecVirtual   // of 16 bits
-	numbers            reg.VecVirtual   // of the table
-	totals             []reg.VecVirtual // of four rows, for each row of x
-	transposed         reg.VecVirtual   // the order of the columns of four rows of four numbers
-	places             [4]reg.OpmaskVirtual
-	factors            [2]Mem // scales and biases of four groups, each for four rows
+	ones, times256     reg.VecVirtual       // of 16 bits
+	numbers            reg.VecVirtual       // of the table
+	totals             []reg.VecVirtual     // of four rows, for each row of x
+	transposed         reg.VecVirtual       // the order of the columns of four rows of four numbers
+	places, quads      [4]reg.OpmaskVirtual // of a row's four numbers of 32 bits, and of 16
+	factors            [2]Mem               // scales and biases of four groups, each for four rows
 }
 
 func (d *groupDots) emit(order string) {
@@ -36,15 +36,15 @@ func (d *groupDots) emit(order string) {
 	if d.packed {
 		level = "VBMI"
 	}
-	text("sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. It may read three scales and biases behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.", "groupDots%s%dx%d%s", order, 64*d.parts/d.groups, d.xs, level)(
-		"(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, control *byte, step int)")
-	stride, groups := arg("stride"), scaled("groups")
-	triple := tripled(groups)
+	text("sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.", "groupDots%s%dx%d%s", order, 64*d.parts/d.groups, d.xs, level)(
+		groupDotsSignature)
+	stride, pitch := arg("stride"), arg("pitch")
+	triple := tripled(pitch)
 	var at [2]reg.GPVirtual
 	var rows [2]rowAt
 	for i := range at {
 		at[i], d.factors[i] = GP64(), AllocLocal(64)
-		rows[i] = rowsAt(at[i], groups, triple)
+		rows[i] = rowsAt(at[i], pitch, triple)
 	}
 	d.code, d.ahead = GP64(), GP64()
 	d.row = rowPointers(d.code, stride, 4)
@@ -60,24 +60,23 @@ func (d *groupDots) emit(order string) {
 	MOVQ(slot("blocks"), left)
 	d.begin()
 	Label("groups")
-	for i := range at {
-		d.loadFactors(rows[i], d.factors[i])
-		ADDQ(U8(16), at[i])
-	}
+	d.loadFactors(at, rows)
 	d.fourGroups(left)
 	Label("store")
 	d.store()
-	nextRows(stride, groups, triple, "scales", "biases")
+	nextRows(stride, pitch, triple, "scales", "biases")
 }
 
-// nextRows ends the loop over four rows at a time, whose codes are stride bytes apart and whose factors groups bytes;
+const groupDotsSignature = "(out, out2 *float32, codes *byte, stride int, scales, biases *byte, pitch, factors int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, control *byte, step int)"
+
+// nextRows ends the loop over four rows at a time, whose codes are stride bytes apart and whose factors pitch bytes;
 // triple is three times that.
-func nextRows(stride, groups, triple reg.GPVirtual, factors ...string) {
+func nextRows(stride, pitch, triple reg.GPVirtual, factors ...string) {
 	bytes := GP64()
 	LEAQ(Mem{Base: stride, Index: stride, Scale: 1}, bytes)
 	ADDQ(bytes, bytes)
 	ADDQ(bytes, slot("codes"))
-	LEAQ(Mem{Base: groups, Index: triple, Scale: 1}, bytes)
+	LEAQ(Mem{Base: pitch, Index: triple, Scale: 1}, bytes)
 	for _, name := range factors {
 		ADDQ(bytes, slot(name))
 	}
@@ -148,6 +147,12 @@ func (d *groupDots) constants() {
 		d.places[i] = K()
 		KMOVW(bits, d.places[i])
 	}
+	for i := 1; i < 4 && !d.table; i++ {
+		bit := GP32()
+		MOVL(U32(1<<i), bit)
+		d.quads[i] = K()
+		KMOVW(bit, d.quads[i])
+	}
 	d.transposed = ZMM()
 	VMOVDQU32(transposedTable(), d.transposed)
 }
@@ -166,15 +171,59 @@ func transposedTable() Mem {
 	return *transposedColumns
 }
 
-// loadFactors stores four groups' numbers of four rows, group by group.
-func (d *groupDots) loadFactors(at rowAt, to Mem) {
-	r := ZMM()
-	VBROADCASTF32X4(at(0, 0), r)
-	for row := 1; row < 4; row++ {
-		VBROADCASTF32X4(at(row, 0), d.places[row], r)
+// The types of factors. Those of tables are of 32 bits, as floats.
+const (
+	float32Factors = iota
+	bfloat16Factors
+	float16Factors
+)
+
+// loadFactors stores four groups' scales and biases of four rows, group by group, and moves on.
+func (d *groupDots) loadFactors(at [2]reg.GPVirtual, rows [2]rowAt) {
+	all := [2]reg.VecVirtual{ZMM(), ZMM()}
+	if !d.table {
+		CMPQ(slot("factors"), U8(float32Factors))
+		JNE(LabelRef("narrow"))
 	}
-	VPERMPS(r, d.transposed, r)
-	VMOVUPS(r, to)
+	for i, r := range all {
+		VBROADCASTF32X4(rows[i](0, 0), r)
+		for row := 1; row < 4; row++ {
+			VBROADCASTF32X4(rows[i](row, 0), d.places[row], r)
+		}
+		ADDQ(U8(16), at[i])
+	}
+	if !d.table {
+		JMP(LabelRef("loaded"))
+		Label("narrow")
+		d.widenFactors(at, rows, all)
+		Label("loaded")
+	}
+	for i, r := range all {
+		VPERMPS(r, d.transposed, r)
+		VMOVUPS(r, d.factors[i])
+	}
+}
+
+// widenFactors is the part of loadFactors for factors of 16 bits.
+func (d *groupDots) widenFactors(at [2]reg.GPVirtual, rows [2]rowAt, all [2]reg.VecVirtual) {
+	for i, r := range all {
+		VPBROADCASTQ(rows[i](0, 0), r.AsY())
+		for row := 1; row < 4; row++ {
+			VPBROADCASTQ(rows[i](row, 0), d.quads[row], r.AsY())
+		}
+		ADDQ(U8(8), at[i])
+	}
+	CMPQ(slot("factors"), U8(float16Factors))
+	JEQ(LabelRef("float16"))
+	for _, r := range all {
+		VPMOVZXWD(r.AsY(), r)
+		VPSLLD(U8(16), r, r)
+	}
+	JMP(LabelRef("loaded"))
+	Label("float16")
+	for _, r := range all {
+		VCVTPH2PS(r.AsY(), r)
+	}
 }
 
 // add adds group g of a block to the results of a row of x, in the order of combineVNNI; place

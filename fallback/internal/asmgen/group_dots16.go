@@ -23,10 +23,10 @@ type groupDots16 struct {
 
 func (d *groupDots16) emit() {
 	text("is groupDotsTable32 for groups of 16, halves of those of x, without biases. Results are sums by halves of groups, and by quarters of blocks: (0+2)+(1+3).", "groupDotsTable16x%dVNNI512", d.xs)(
-		"(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, control *byte, step int)")
-	stride, groups := arg("stride"), scaled("groups")
-	triple, scales := tripled(groups), GP64()
-	scalesAt := rowsAt(scales, groups, triple)
+		groupDotsSignature)
+	stride, pitch := arg("stride"), arg("pitch")
+	triple, scales := tripled(pitch), GP64()
+	scalesAt := rowsAt(scales, pitch, triple)
 	d.code, d.ahead = GP64(), GP64()
 	d.row = rowPointers(d.code, stride, 4)
 	for range d.xs {
@@ -48,7 +48,7 @@ func (d *groupDots16) emit() {
 	JNZ(LabelRef("block"))
 	d.reduce()
 	d.store()
-	nextRows(stride, groups, triple, "scales")
+	nextRows(stride, pitch, triple, "scales")
 }
 
 func (d *groupDots16) constants() {

@@ -13,10 +13,13 @@ type Codes struct {
 	Data   []byte
 	Stride int
 	Order  Order
-	// Scales and Biases hold a number per group, rows Groups apart.
-	Scales, Biases []float32
-	Groups         int
-	GroupSize      int // 16, 32, 64 or 128; 16 in the natural order, or with a table
+	// Scales and Biases hold a number per group, rows Groups apart. GroupDots also takes numbers of 16
+	// bits without a table, in NarrowScales and NarrowBiases, if Factors says so.
+	Scales, Biases             []float32
+	NarrowScales, NarrowBiases []uint16
+	Factors                    FactorType
+	Groups                     int
+	GroupSize                  int // 16, 32, 64 or 128; 16 in the natural order, or with a table
 	// Table, if not nil, has the numbers of codes in the order Halves.
 	// GroupDots takes it for groups of 32, with biases, and for groups of 16, without: its numbers must
 	// then be 12 too large, which GroupDots subtracts. CodeDots takes no table.
@@ -25,6 +28,15 @@ type Codes struct {
 	// GroupDots takes them for one row of x where TakesPacked, and CodeDots does not.
 	Packed int
 }
+
+// FactorType is the type of scales and biases.
+type FactorType int
+
+const (
+	Float32Factors FactorType = iota
+	BFloat16Factors
+	Float16Factors
+)
 
 func (c *Codes) bytes(k int) int {
 	if c.Packed > 0 {
@@ -91,9 +103,18 @@ func (c *Codes) wider(k, rows int) Codes {
 func (c *Codes) copyTo(wide *Codes, first, rows int) {
 	for i := range rows {
 		copy(wide.Data[i*wide.Stride:], c.Data[(first+i)*c.Stride:][:c.bytes(c.Groups*c.GroupSize)])
-		at := (first + i) * c.Groups
-		copy(wide.Scales[i*wide.Groups:], c.Scales[at:at+c.Groups])
-		copy(wide.Biases[i*wide.Groups:], c.Biases[at:at+c.Groups])
+		scales, biases := wide.Scales[i*wide.Groups:][:c.Groups], wide.Biases[i*wide.Groups:][:c.Groups]
+		switch at := (first + i) * c.Groups; c.Factors {
+		case Float32Factors:
+			copy(scales, c.Scales[at:])
+			copy(biases, c.Biases[at:])
+		case BFloat16Factors:
+			FromBF16(scales, c.NarrowScales[at:at+c.Groups])
+			FromBF16(biases, c.NarrowBiases[at:at+c.Groups])
+		case Float16Factors:
+			FromF16(scales, c.NarrowScales[at:at+c.Groups])
+			FromF16(biases, c.NarrowBiases[at:at+c.Groups])
+		}
 	}
 }
 

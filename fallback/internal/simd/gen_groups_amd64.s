@@ -410,16 +410,15 @@ loop:
 	VZEROUPPER
 	RET
 
-// func groupDotsPacked32x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
-TEXT ·groupDotsPacked32x1VBMI(SB), NOSPLIT, $128-120
+// func groupDotsPacked32x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·groupDotsPacked32x1VBMI(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
-	MOVQ         step+112(FP), R12
-	MOVQ         control+104(FP), BX
+	MOVQ         step+120(FP), R12
+	MOVQ         control+112(FP), BX
 	VMOVDQU64    (BX), Z1
 	VMOVDQU64    64(BX), Z2
 	VPBROADCASTD 128(BX), Z3
@@ -436,40 +435,74 @@ TEXT ·groupDotsPacked32x1VBMI(SB), NOSPLIT, $128-120
 	KMOVW        BX, K3
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K4
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K6
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K7
 	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R13
+	MOVQ      blocks+96(FP), R13
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X5, X0
 
 groups:
-	VBROADCASTF32X4  (BX), Z7
-	VBROADCASTF32X4  (BX)(CX*1), K2, Z7
-	VBROADCASTF32X4  (BX)(CX*2), K3, Z7
-	VBROADCASTF32X4  (BX)(DX*1), K4, Z7
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z7
+	VBROADCASTF32X4 (BX)(CX*1), K2, Z7
+	VBROADCASTF32X4 (BX)(CX*2), K3, Z7
+	VBROADCASTF32X4 (BX)(DX*1), K4, Z7
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z8
+	VBROADCASTF32X4 (SI)(CX*1), K2, Z8
+	VBROADCASTF32X4 (SI)(CX*2), K3, Z8
+	VBROADCASTF32X4 (SI)(DX*1), K4, Z8
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y7
+	VPBROADCASTQ (BX)(CX*1), K5, Y7
+	VPBROADCASTQ (BX)(CX*2), K6, Y7
+	VPBROADCASTQ (BX)(DX*1), K7, Y7
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y8
+	VPBROADCASTQ (SI)(CX*1), K5, Y8
+	VPBROADCASTQ (SI)(CX*2), K6, Y8
+	VPBROADCASTQ (SI)(DX*1), K7, Y8
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y7, Z7
+	VPSLLD       $0x10, Z7, Z7
+	VPMOVZXWD    Y8, Z8
+	VPSLLD       $0x10, Z8, Z8
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y7, Z7
+	VCVTPH2PS Y8, Z8
+
+loaded:
 	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z7
-	VBROADCASTF32X4  (SI)(CX*1), K2, Z7
-	VBROADCASTF32X4  (SI)(CX*2), K3, Z7
-	VBROADCASTF32X4  (SI)(DX*1), K4, Z7
-	VPERMPS          Z7, Z6, Z7
-	VMOVUPS          Z7, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z8, Z6, Z8
+	VMOVUPS          Z8, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	LEAQ             (R8)(R12*4), R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        64(R10), Z10
+	VMOVDQU32        64(R10), Z8
 	VMOVDQU32        128(R10), Z11
 	VMOVDQU8.Z       (DI), K1, Z12
 	VPERMB           Z12, Z1, Z12
@@ -478,7 +511,7 @@ groups:
 	VMOVDQA32        Z5, Z13
 	VPDPBUSD         Z7, Z12, Z13
 	VMOVDQA32        Z5, Z14
-	VPDPBUSD         Z10, Z12, Z14
+	VPDPBUSD         Z8, Z12, Z14
 	VPSLLD           $0x08, Z14, Z14
 	VPDPBUSD         Z11, Z12, Z14
 	VMOVDQU8.Z       (DI)(AX*1), K1, Z12
@@ -488,7 +521,7 @@ groups:
 	VMOVDQA32        Z5, Z15
 	VPDPBUSD         Z7, Z12, Z15
 	VMOVDQA32        Z5, Z16
-	VPDPBUSD         Z10, Z12, Z16
+	VPDPBUSD         Z8, Z12, Z16
 	VPSLLD           $0x08, Z16, Z16
 	VPDPBUSD         Z11, Z12, Z16
 	VMOVDQU8.Z       (DI)(AX*2), K1, Z12
@@ -498,7 +531,7 @@ groups:
 	VMOVDQA32        Z5, Z17
 	VPDPBUSD         Z7, Z12, Z17
 	VMOVDQA32        Z5, Z18
-	VPDPBUSD         Z10, Z12, Z18
+	VPDPBUSD         Z8, Z12, Z18
 	VPSLLD           $0x08, Z18, Z18
 	VPDPBUSD         Z11, Z12, Z18
 	VMOVDQU8.Z       (DI)(R9*1), K1, Z12
@@ -508,41 +541,41 @@ groups:
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z12, Z19
 	VMOVDQA32        Z5, Z7
-	VPDPBUSD         Z10, Z12, Z7
+	VPDPBUSD         Z8, Z12, Z7
 	VPSLLD           $0x08, Z7, Z7
 	VPDPBUSD         Z11, Z12, Z7
-	VPUNPCKLDQ       Z15, Z13, Z10
+	VPUNPCKLDQ       Z15, Z13, Z8
 	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z10, Z13, Z13
-	VPUNPCKLDQ       Z19, Z17, Z10
+	VPADDD           Z8, Z13, Z13
+	VPUNPCKLDQ       Z19, Z17, Z8
 	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z10, Z17, Z17
-	VPUNPCKLQDQ      Z17, Z13, Z10
+	VPADDD           Z8, Z17, Z17
+	VPUNPCKLQDQ      Z17, Z13, Z8
 	VPUNPCKHQDQ      Z17, Z13, Z13
-	VPADDD           Z10, Z13, Z13
-	VPUNPCKLDQ       Z16, Z14, Z10
+	VPADDD           Z8, Z13, Z13
+	VPUNPCKLDQ       Z16, Z14, Z8
 	VPUNPCKHDQ       Z16, Z14, Z14
-	VPADDD           Z10, Z14, Z14
-	VPUNPCKLDQ       Z7, Z18, Z10
+	VPADDD           Z8, Z14, Z14
+	VPUNPCKLDQ       Z7, Z18, Z8
 	VPUNPCKHDQ       Z7, Z18, Z18
-	VPADDD           Z10, Z18, Z18
+	VPADDD           Z8, Z18, Z18
 	VPUNPCKLQDQ      Z18, Z14, Z7
 	VPUNPCKHQDQ      Z18, Z14, Z14
 	VPADDD           Z7, Z14, Z14
 	LEAQ             (DI)(R12*1), DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z14, Z13, Z7
-	VSHUFI32X4       $0xdd, Z14, Z13, Z10
-	VPADDD           Z10, Z7, Z7
+	VSHUFI32X4       $0xdd, Z14, Z13, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
-	VEXTRACTF64X4    $0x01, Z7, Y8
-	VFMADD231PS      Z4, Z7, Z8
-	VEXTRACTF32X4    $0x01, Z8, X7
-	VMOVUPS          (SP), X9
+	VEXTRACTF64X4    $0x01, Z7, Y9
+	VFMADD231PS      Z4, Z7, Z9
+	VEXTRACTF32X4    $0x01, Z9, X7
+	VMOVUPS          (SP), X8
 	VMOVUPS          64(SP), X10
-	VMULPS.BCST      (R11), X9, X9
+	VMULPS.BCST      (R11), X8, X8
 	VFMADD231PS.BCST 4(R11), X10, X0
-	VFMADD231PS      X8, X9, X0
+	VFMADD231PS      X9, X8, X0
 	VMOVUPS          16(SP), X8
 	VMOVUPS          80(SP), X9
 	VMULPS.BCST      8(R11), X8, X8
@@ -557,7 +590,7 @@ groups:
 	PREFETCHT0       8384(R8)
 	LEAQ             (R8)(R12*4), R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        64(R10), Z10
+	VMOVDQU32        64(R10), Z8
 	VMOVDQU32        128(R10), Z11
 	VMOVDQU8.Z       (DI), K1, Z12
 	VPERMB           Z12, Z1, Z12
@@ -566,7 +599,7 @@ groups:
 	VMOVDQA32        Z5, Z13
 	VPDPBUSD         Z7, Z12, Z13
 	VMOVDQA32        Z5, Z14
-	VPDPBUSD         Z10, Z12, Z14
+	VPDPBUSD         Z8, Z12, Z14
 	VPSLLD           $0x08, Z14, Z14
 	VPDPBUSD         Z11, Z12, Z14
 	VMOVDQU8.Z       (DI)(AX*1), K1, Z12
@@ -576,7 +609,7 @@ groups:
 	VMOVDQA32        Z5, Z15
 	VPDPBUSD         Z7, Z12, Z15
 	VMOVDQA32        Z5, Z16
-	VPDPBUSD         Z10, Z12, Z16
+	VPDPBUSD         Z8, Z12, Z16
 	VPSLLD           $0x08, Z16, Z16
 	VPDPBUSD         Z11, Z12, Z16
 	VMOVDQU8.Z       (DI)(AX*2), K1, Z12
@@ -586,7 +619,7 @@ groups:
 	VMOVDQA32        Z5, Z17
 	VPDPBUSD         Z7, Z12, Z17
 	VMOVDQA32        Z5, Z18
-	VPDPBUSD         Z10, Z12, Z18
+	VPDPBUSD         Z8, Z12, Z18
 	VPSLLD           $0x08, Z18, Z18
 	VPDPBUSD         Z11, Z12, Z18
 	VMOVDQU8.Z       (DI)(R9*1), K1, Z12
@@ -596,41 +629,41 @@ groups:
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z12, Z19
 	VMOVDQA32        Z5, Z7
-	VPDPBUSD         Z10, Z12, Z7
+	VPDPBUSD         Z8, Z12, Z7
 	VPSLLD           $0x08, Z7, Z7
 	VPDPBUSD         Z11, Z12, Z7
-	VPUNPCKLDQ       Z15, Z13, Z10
+	VPUNPCKLDQ       Z15, Z13, Z8
 	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z10, Z13, Z13
-	VPUNPCKLDQ       Z19, Z17, Z10
+	VPADDD           Z8, Z13, Z13
+	VPUNPCKLDQ       Z19, Z17, Z8
 	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z10, Z17, Z17
-	VPUNPCKLQDQ      Z17, Z13, Z10
+	VPADDD           Z8, Z17, Z17
+	VPUNPCKLQDQ      Z17, Z13, Z8
 	VPUNPCKHQDQ      Z17, Z13, Z13
-	VPADDD           Z10, Z13, Z13
-	VPUNPCKLDQ       Z16, Z14, Z10
+	VPADDD           Z8, Z13, Z13
+	VPUNPCKLDQ       Z16, Z14, Z8
 	VPUNPCKHDQ       Z16, Z14, Z14
-	VPADDD           Z10, Z14, Z14
-	VPUNPCKLDQ       Z7, Z18, Z10
+	VPADDD           Z8, Z14, Z14
+	VPUNPCKLDQ       Z7, Z18, Z8
 	VPUNPCKHDQ       Z7, Z18, Z18
-	VPADDD           Z10, Z18, Z18
+	VPADDD           Z8, Z18, Z18
 	VPUNPCKLQDQ      Z18, Z14, Z7
 	VPUNPCKHQDQ      Z18, Z14, Z14
 	VPADDD           Z7, Z14, Z14
 	LEAQ             (DI)(R12*1), DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z14, Z13, Z7
-	VSHUFI32X4       $0xdd, Z14, Z13, Z10
-	VPADDD           Z10, Z7, Z7
+	VSHUFI32X4       $0xdd, Z14, Z13, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
-	VEXTRACTF64X4    $0x01, Z7, Y9
-	VFMADD231PS      Z4, Z7, Z9
-	VEXTRACTF32X4    $0x01, Z9, X7
+	VEXTRACTF64X4    $0x01, Z7, Y10
+	VFMADD231PS      Z4, Z7, Z10
+	VEXTRACTF32X4    $0x01, Z10, X7
 	VMOVUPS          32(SP), X8
-	VMOVUPS          96(SP), X10
+	VMOVUPS          96(SP), X9
 	VMULPS.BCST      (R11), X8, X8
-	VFMADD231PS.BCST 4(R11), X10, X0
-	VFMADD231PS      X9, X8, X0
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X10, X8, X0
 	VMOVUPS          48(SP), X8
 	VMOVUPS          112(SP), X9
 	VMULPS.BCST      8(R11), X8, X8
@@ -650,7 +683,7 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
@@ -673,16 +706,15 @@ DATA transposedColumns<>+56(SB)/4, $0x0000000b
 DATA transposedColumns<>+60(SB)/4, $0x0000000f
 GLOBL transposedColumns<>(SB), RODATA|NOPTR, $64
 
-// func groupDotsPacked64x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
-TEXT ·groupDotsPacked64x1VBMI(SB), NOSPLIT, $128-120
+// func groupDotsPacked64x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·groupDotsPacked64x1VBMI(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
-	MOVQ         step+112(FP), R12
-	MOVQ         control+104(FP), BX
+	MOVQ         step+120(FP), R12
+	MOVQ         control+112(FP), BX
 	VMOVDQU64    (BX), Z1
 	VMOVDQU64    64(BX), Z2
 	VPBROADCASTD 128(BX), Z3
@@ -699,40 +731,74 @@ TEXT ·groupDotsPacked64x1VBMI(SB), NOSPLIT, $128-120
 	KMOVW        BX, K3
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K4
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K6
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K7
 	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R13
+	MOVQ      blocks+96(FP), R13
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X5, X0
 
 groups:
-	VBROADCASTF32X4  (BX), Z7
-	VBROADCASTF32X4  (BX)(CX*1), K2, Z7
-	VBROADCASTF32X4  (BX)(CX*2), K3, Z7
-	VBROADCASTF32X4  (BX)(DX*1), K4, Z7
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z7
+	VBROADCASTF32X4 (BX)(CX*1), K2, Z7
+	VBROADCASTF32X4 (BX)(CX*2), K3, Z7
+	VBROADCASTF32X4 (BX)(DX*1), K4, Z7
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z8
+	VBROADCASTF32X4 (SI)(CX*1), K2, Z8
+	VBROADCASTF32X4 (SI)(CX*2), K3, Z8
+	VBROADCASTF32X4 (SI)(DX*1), K4, Z8
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y7
+	VPBROADCASTQ (BX)(CX*1), K5, Y7
+	VPBROADCASTQ (BX)(CX*2), K6, Y7
+	VPBROADCASTQ (BX)(DX*1), K7, Y7
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y8
+	VPBROADCASTQ (SI)(CX*1), K5, Y8
+	VPBROADCASTQ (SI)(CX*2), K6, Y8
+	VPBROADCASTQ (SI)(DX*1), K7, Y8
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y7, Z7
+	VPSLLD       $0x10, Z7, Z7
+	VPMOVZXWD    Y8, Z8
+	VPSLLD       $0x10, Z8, Z8
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y7, Z7
+	VCVTPH2PS Y8, Z8
+
+loaded:
 	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z7
-	VBROADCASTF32X4  (SI)(CX*1), K2, Z7
-	VBROADCASTF32X4  (SI)(CX*2), K3, Z7
-	VBROADCASTF32X4  (SI)(DX*1), K4, Z7
-	VPERMPS          Z7, Z6, Z7
-	VMOVUPS          Z7, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z8, Z6, Z8
+	VMOVUPS          Z8, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	LEAQ             (R8)(R12*4), R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        64(R10), Z12
+	VMOVDQU32        64(R10), Z8
 	VMOVDQU32        128(R10), Z13
 	VMOVDQU8.Z       (DI), K1, Z14
 	VPERMB           Z14, Z1, Z14
@@ -741,7 +807,7 @@ groups:
 	VMOVDQA32        Z5, Z15
 	VPDPBUSD         Z7, Z14, Z15
 	VMOVDQA32        Z5, Z16
-	VPDPBUSD         Z12, Z14, Z16
+	VPDPBUSD         Z8, Z14, Z16
 	VPSLLD           $0x08, Z16, Z16
 	VPDPBUSD         Z13, Z14, Z16
 	VMOVDQU8.Z       (DI)(AX*1), K1, Z14
@@ -751,7 +817,7 @@ groups:
 	VMOVDQA32        Z5, Z17
 	VPDPBUSD         Z7, Z14, Z17
 	VMOVDQA32        Z5, Z18
-	VPDPBUSD         Z12, Z14, Z18
+	VPDPBUSD         Z8, Z14, Z18
 	VPSLLD           $0x08, Z18, Z18
 	VPDPBUSD         Z13, Z14, Z18
 	VMOVDQU8.Z       (DI)(AX*2), K1, Z14
@@ -761,7 +827,7 @@ groups:
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z14, Z19
 	VMOVDQA32        Z5, Z20
-	VPDPBUSD         Z12, Z14, Z20
+	VPDPBUSD         Z8, Z14, Z20
 	VPSLLD           $0x08, Z20, Z20
 	VPDPBUSD         Z13, Z14, Z20
 	VMOVDQU8.Z       (DI)(R9*1), K1, Z14
@@ -771,123 +837,39 @@ groups:
 	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z14, Z21
 	VMOVDQA32        Z5, Z7
-	VPDPBUSD         Z12, Z14, Z7
+	VPDPBUSD         Z8, Z14, Z7
 	VPSLLD           $0x08, Z7, Z7
 	VPDPBUSD         Z13, Z14, Z7
-	VPUNPCKLDQ       Z17, Z15, Z12
+	VPUNPCKLDQ       Z17, Z15, Z8
 	VPUNPCKHDQ       Z17, Z15, Z15
-	VPADDD           Z12, Z15, Z15
-	VPUNPCKLDQ       Z21, Z19, Z12
+	VPADDD           Z8, Z15, Z15
+	VPUNPCKLDQ       Z21, Z19, Z8
 	VPUNPCKHDQ       Z21, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLQDQ      Z19, Z15, Z12
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z15, Z8
 	VPUNPCKHQDQ      Z19, Z15, Z15
-	VPADDD           Z12, Z15, Z15
-	VPUNPCKLDQ       Z18, Z16, Z12
+	VPADDD           Z8, Z15, Z15
+	VPUNPCKLDQ       Z18, Z16, Z8
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z12, Z16, Z16
-	VPUNPCKLDQ       Z7, Z20, Z12
+	VPADDD           Z8, Z16, Z16
+	VPUNPCKLDQ       Z7, Z20, Z8
 	VPUNPCKHDQ       Z7, Z20, Z20
-	VPADDD           Z12, Z20, Z20
+	VPADDD           Z8, Z20, Z20
 	VPUNPCKLQDQ      Z20, Z16, Z7
 	VPUNPCKHQDQ      Z20, Z16, Z16
 	VPADDD           Z7, Z16, Z16
 	LEAQ             (DI)(R12*1), DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z16, Z15, Z7
-	VSHUFI32X4       $0xdd, Z16, Z15, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
-	VCVTDQ2PS        Z7, Z7
-	VEXTRACTF64X4    $0x01, Z7, Y8
-	VFMADD231PS      Z4, Z7, Z8
-	VMOVUPS          (SP), X7
-	VMOVUPS          64(SP), X9
-	VMULPS.BCST      (R11), X7, X7
-	VFMADD231PS.BCST 4(R11), X9, X0
-	VFMADD231PS      X8, X7, X0
-	ADDQ             $0x08, R11
-	DECQ             R13
-	JZ               store
-	PREFETCHT0       8192(R8)
-	PREFETCHT0       8256(R8)
-	PREFETCHT0       8320(R8)
-	PREFETCHT0       8384(R8)
-	LEAQ             (R8)(R12*4), R8
-	VMOVDQU32        (R10), Z7
-	VMOVDQU32        64(R10), Z12
-	VMOVDQU32        128(R10), Z13
-	VMOVDQU8.Z       (DI), K1, Z14
-	VPERMB           Z14, Z1, Z14
-	VPMULTISHIFTQB   Z14, Z2, Z14
-	VPANDD           Z3, Z14, Z14
-	VMOVDQA32        Z5, Z15
-	VPDPBUSD         Z7, Z14, Z15
-	VMOVDQA32        Z5, Z16
-	VPDPBUSD         Z12, Z14, Z16
-	VPSLLD           $0x08, Z16, Z16
-	VPDPBUSD         Z13, Z14, Z16
-	VMOVDQU8.Z       (DI)(AX*1), K1, Z14
-	VPERMB           Z14, Z1, Z14
-	VPMULTISHIFTQB   Z14, Z2, Z14
-	VPANDD           Z3, Z14, Z14
-	VMOVDQA32        Z5, Z17
-	VPDPBUSD         Z7, Z14, Z17
-	VMOVDQA32        Z5, Z18
-	VPDPBUSD         Z12, Z14, Z18
-	VPSLLD           $0x08, Z18, Z18
-	VPDPBUSD         Z13, Z14, Z18
-	VMOVDQU8.Z       (DI)(AX*2), K1, Z14
-	VPERMB           Z14, Z1, Z14
-	VPMULTISHIFTQB   Z14, Z2, Z14
-	VPANDD           Z3, Z14, Z14
-	VMOVDQA32        Z5, Z19
-	VPDPBUSD         Z7, Z14, Z19
-	VMOVDQA32        Z5, Z20
-	VPDPBUSD         Z12, Z14, Z20
-	VPSLLD           $0x08, Z20, Z20
-	VPDPBUSD         Z13, Z14, Z20
-	VMOVDQU8.Z       (DI)(R9*1), K1, Z14
-	VPERMB           Z14, Z1, Z14
-	VPMULTISHIFTQB   Z14, Z2, Z14
-	VPANDD           Z3, Z14, Z14
-	VMOVDQA32        Z5, Z21
-	VPDPBUSD         Z7, Z14, Z21
-	VMOVDQA32        Z5, Z7
-	VPDPBUSD         Z12, Z14, Z7
-	VPSLLD           $0x08, Z7, Z7
-	VPDPBUSD         Z13, Z14, Z7
-	VPUNPCKLDQ       Z17, Z15, Z12
-	VPUNPCKHDQ       Z17, Z15, Z15
-	VPADDD           Z12, Z15, Z15
-	VPUNPCKLDQ       Z21, Z19, Z12
-	VPUNPCKHDQ       Z21, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLQDQ      Z19, Z15, Z12
-	VPUNPCKHQDQ      Z19, Z15, Z15
-	VPADDD           Z12, Z15, Z15
-	VPUNPCKLDQ       Z18, Z16, Z12
-	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z12, Z16, Z16
-	VPUNPCKLDQ       Z7, Z20, Z12
-	VPUNPCKHDQ       Z7, Z20, Z20
-	VPADDD           Z12, Z20, Z20
-	VPUNPCKLQDQ      Z20, Z16, Z7
-	VPUNPCKHQDQ      Z20, Z16, Z16
-	VPADDD           Z7, Z16, Z16
-	LEAQ             (DI)(R12*1), DI
-	ADDQ             $0x000000c0, R10
-	VSHUFI32X4       $0x88, Z16, Z15, Z7
-	VSHUFI32X4       $0xdd, Z16, Z15, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xdd, Z16, Z15, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
 	VEXTRACTF64X4    $0x01, Z7, Y9
 	VFMADD231PS      Z4, Z7, Z9
-	VMOVUPS          16(SP), X7
-	VMOVUPS          80(SP), X8
+	VMOVUPS          (SP), X7
+	VMOVUPS          64(SP), X8
 	VMULPS.BCST      (R11), X7, X7
 	VFMADD231PS.BCST 4(R11), X8, X0
 	VFMADD231PS      X9, X7, X0
@@ -900,7 +882,7 @@ groups:
 	PREFETCHT0       8384(R8)
 	LEAQ             (R8)(R12*4), R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        64(R10), Z12
+	VMOVDQU32        64(R10), Z8
 	VMOVDQU32        128(R10), Z13
 	VMOVDQU8.Z       (DI), K1, Z14
 	VPERMB           Z14, Z1, Z14
@@ -909,7 +891,7 @@ groups:
 	VMOVDQA32        Z5, Z15
 	VPDPBUSD         Z7, Z14, Z15
 	VMOVDQA32        Z5, Z16
-	VPDPBUSD         Z12, Z14, Z16
+	VPDPBUSD         Z8, Z14, Z16
 	VPSLLD           $0x08, Z16, Z16
 	VPDPBUSD         Z13, Z14, Z16
 	VMOVDQU8.Z       (DI)(AX*1), K1, Z14
@@ -919,7 +901,7 @@ groups:
 	VMOVDQA32        Z5, Z17
 	VPDPBUSD         Z7, Z14, Z17
 	VMOVDQA32        Z5, Z18
-	VPDPBUSD         Z12, Z14, Z18
+	VPDPBUSD         Z8, Z14, Z18
 	VPSLLD           $0x08, Z18, Z18
 	VPDPBUSD         Z13, Z14, Z18
 	VMOVDQU8.Z       (DI)(AX*2), K1, Z14
@@ -929,7 +911,7 @@ groups:
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z14, Z19
 	VMOVDQA32        Z5, Z20
-	VPDPBUSD         Z12, Z14, Z20
+	VPDPBUSD         Z8, Z14, Z20
 	VPSLLD           $0x08, Z20, Z20
 	VPDPBUSD         Z13, Z14, Z20
 	VMOVDQU8.Z       (DI)(R9*1), K1, Z14
@@ -939,39 +921,39 @@ groups:
 	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z14, Z21
 	VMOVDQA32        Z5, Z7
-	VPDPBUSD         Z12, Z14, Z7
+	VPDPBUSD         Z8, Z14, Z7
 	VPSLLD           $0x08, Z7, Z7
 	VPDPBUSD         Z13, Z14, Z7
-	VPUNPCKLDQ       Z17, Z15, Z12
+	VPUNPCKLDQ       Z17, Z15, Z8
 	VPUNPCKHDQ       Z17, Z15, Z15
-	VPADDD           Z12, Z15, Z15
-	VPUNPCKLDQ       Z21, Z19, Z12
+	VPADDD           Z8, Z15, Z15
+	VPUNPCKLDQ       Z21, Z19, Z8
 	VPUNPCKHDQ       Z21, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLQDQ      Z19, Z15, Z12
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z15, Z8
 	VPUNPCKHQDQ      Z19, Z15, Z15
-	VPADDD           Z12, Z15, Z15
-	VPUNPCKLDQ       Z18, Z16, Z12
+	VPADDD           Z8, Z15, Z15
+	VPUNPCKLDQ       Z18, Z16, Z8
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z12, Z16, Z16
-	VPUNPCKLDQ       Z7, Z20, Z12
+	VPADDD           Z8, Z16, Z16
+	VPUNPCKLDQ       Z7, Z20, Z8
 	VPUNPCKHDQ       Z7, Z20, Z20
-	VPADDD           Z12, Z20, Z20
+	VPADDD           Z8, Z20, Z20
 	VPUNPCKLQDQ      Z20, Z16, Z7
 	VPUNPCKHQDQ      Z20, Z16, Z16
 	VPADDD           Z7, Z16, Z16
 	LEAQ             (DI)(R12*1), DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z16, Z15, Z7
-	VSHUFI32X4       $0xdd, Z16, Z15, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xdd, Z16, Z15, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
 	VEXTRACTF64X4    $0x01, Z7, Y10
 	VFMADD231PS      Z4, Z7, Z10
-	VMOVUPS          32(SP), X7
-	VMOVUPS          96(SP), X8
+	VMOVUPS          16(SP), X7
+	VMOVUPS          80(SP), X8
 	VMULPS.BCST      (R11), X7, X7
 	VFMADD231PS.BCST 4(R11), X8, X0
 	VFMADD231PS      X10, X7, X0
@@ -984,7 +966,7 @@ groups:
 	PREFETCHT0       8384(R8)
 	LEAQ             (R8)(R12*4), R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        64(R10), Z12
+	VMOVDQU32        64(R10), Z8
 	VMOVDQU32        128(R10), Z13
 	VMOVDQU8.Z       (DI), K1, Z14
 	VPERMB           Z14, Z1, Z14
@@ -993,7 +975,7 @@ groups:
 	VMOVDQA32        Z5, Z15
 	VPDPBUSD         Z7, Z14, Z15
 	VMOVDQA32        Z5, Z16
-	VPDPBUSD         Z12, Z14, Z16
+	VPDPBUSD         Z8, Z14, Z16
 	VPSLLD           $0x08, Z16, Z16
 	VPDPBUSD         Z13, Z14, Z16
 	VMOVDQU8.Z       (DI)(AX*1), K1, Z14
@@ -1003,7 +985,7 @@ groups:
 	VMOVDQA32        Z5, Z17
 	VPDPBUSD         Z7, Z14, Z17
 	VMOVDQA32        Z5, Z18
-	VPDPBUSD         Z12, Z14, Z18
+	VPDPBUSD         Z8, Z14, Z18
 	VPSLLD           $0x08, Z18, Z18
 	VPDPBUSD         Z13, Z14, Z18
 	VMOVDQU8.Z       (DI)(AX*2), K1, Z14
@@ -1013,7 +995,7 @@ groups:
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z14, Z19
 	VMOVDQA32        Z5, Z20
-	VPDPBUSD         Z12, Z14, Z20
+	VPDPBUSD         Z8, Z14, Z20
 	VPSLLD           $0x08, Z20, Z20
 	VPDPBUSD         Z13, Z14, Z20
 	VMOVDQU8.Z       (DI)(R9*1), K1, Z14
@@ -1023,42 +1005,126 @@ groups:
 	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z14, Z21
 	VMOVDQA32        Z5, Z7
-	VPDPBUSD         Z12, Z14, Z7
+	VPDPBUSD         Z8, Z14, Z7
 	VPSLLD           $0x08, Z7, Z7
 	VPDPBUSD         Z13, Z14, Z7
-	VPUNPCKLDQ       Z17, Z15, Z12
+	VPUNPCKLDQ       Z17, Z15, Z8
 	VPUNPCKHDQ       Z17, Z15, Z15
-	VPADDD           Z12, Z15, Z15
-	VPUNPCKLDQ       Z21, Z19, Z12
+	VPADDD           Z8, Z15, Z15
+	VPUNPCKLDQ       Z21, Z19, Z8
 	VPUNPCKHDQ       Z21, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLQDQ      Z19, Z15, Z12
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z15, Z8
 	VPUNPCKHQDQ      Z19, Z15, Z15
-	VPADDD           Z12, Z15, Z15
-	VPUNPCKLDQ       Z18, Z16, Z12
+	VPADDD           Z8, Z15, Z15
+	VPUNPCKLDQ       Z18, Z16, Z8
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z12, Z16, Z16
-	VPUNPCKLDQ       Z7, Z20, Z12
+	VPADDD           Z8, Z16, Z16
+	VPUNPCKLDQ       Z7, Z20, Z8
 	VPUNPCKHDQ       Z7, Z20, Z20
-	VPADDD           Z12, Z20, Z20
+	VPADDD           Z8, Z20, Z20
 	VPUNPCKLQDQ      Z20, Z16, Z7
 	VPUNPCKHQDQ      Z20, Z16, Z16
 	VPADDD           Z7, Z16, Z16
 	LEAQ             (DI)(R12*1), DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z16, Z15, Z7
-	VSHUFI32X4       $0xdd, Z16, Z15, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xdd, Z16, Z15, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
 	VEXTRACTF64X4    $0x01, Z7, Y11
 	VFMADD231PS      Z4, Z7, Z11
+	VMOVUPS          32(SP), X7
+	VMOVUPS          96(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X11, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	LEAQ             (R8)(R12*4), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        64(R10), Z8
+	VMOVDQU32        128(R10), Z13
+	VMOVDQU8.Z       (DI), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z15
+	VPDPBUSD         Z7, Z14, Z15
+	VMOVDQA32        Z5, Z16
+	VPDPBUSD         Z8, Z14, Z16
+	VPSLLD           $0x08, Z16, Z16
+	VPDPBUSD         Z13, Z14, Z16
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z7, Z14, Z17
+	VMOVDQA32        Z5, Z18
+	VPDPBUSD         Z8, Z14, Z18
+	VPSLLD           $0x08, Z18, Z18
+	VPDPBUSD         Z13, Z14, Z18
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z14, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z8, Z14, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z13, Z14, Z20
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z14
+	VPERMB           Z14, Z1, Z14
+	VPMULTISHIFTQB   Z14, Z2, Z14
+	VPANDD           Z3, Z14, Z14
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z14, Z21
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z8, Z14, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z13, Z14, Z7
+	VPUNPCKLDQ       Z17, Z15, Z8
+	VPUNPCKHDQ       Z17, Z15, Z15
+	VPADDD           Z8, Z15, Z15
+	VPUNPCKLDQ       Z21, Z19, Z8
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLQDQ      Z19, Z15, Z8
+	VPUNPCKHQDQ      Z19, Z15, Z15
+	VPADDD           Z8, Z15, Z15
+	VPUNPCKLDQ       Z18, Z16, Z8
+	VPUNPCKHDQ       Z18, Z16, Z16
+	VPADDD           Z8, Z16, Z16
+	VPUNPCKLDQ       Z7, Z20, Z8
+	VPUNPCKHDQ       Z7, Z20, Z20
+	VPADDD           Z8, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z7
+	VPUNPCKHQDQ      Z20, Z16, Z16
+	VPADDD           Z7, Z16, Z16
+	LEAQ             (DI)(R12*1), DI
+	ADDQ             $0x000000c0, R10
+	VSHUFI32X4       $0x88, Z16, Z15, Z7
+	VSHUFI32X4       $0xdd, Z16, Z15, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y12
+	VFMADD231PS      Z4, Z7, Z12
 	VMOVUPS          48(SP), X7
 	VMOVUPS          112(SP), X8
 	VMULPS.BCST      (R11), X7, X7
 	VFMADD231PS.BCST 4(R11), X8, X0
-	VFMADD231PS      X11, X7, X0
+	VFMADD231PS      X12, X7, X0
 	ADDQ             $0x08, R11
 	DECQ             R13
 	JNZ              groups
@@ -1073,21 +1139,20 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsPacked128x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
-TEXT ·groupDotsPacked128x1VBMI(SB), NOSPLIT, $128-120
+// func groupDotsPacked128x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VBMI, AVX512VL, AVX512VNNI, BMI2, FMA3, MMX+
+TEXT ·groupDotsPacked128x1VBMI(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
-	MOVQ         step+112(FP), R12
-	MOVQ         control+104(FP), BX
+	MOVQ         step+120(FP), R12
+	MOVQ         control+112(FP), BX
 	VMOVDQU64    (BX), Z1
 	VMOVDQU64    64(BX), Z2
 	VPBROADCASTD 128(BX), Z3
@@ -1104,33 +1169,67 @@ TEXT ·groupDotsPacked128x1VBMI(SB), NOSPLIT, $128-120
 	KMOVW        BX, K3
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K4
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K6
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K7
 	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R13
+	MOVQ      blocks+96(FP), R13
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X5, X0
 
 groups:
-	VBROADCASTF32X4  (BX), Z7
-	VBROADCASTF32X4  (BX)(CX*1), K2, Z7
-	VBROADCASTF32X4  (BX)(CX*2), K3, Z7
-	VBROADCASTF32X4  (BX)(DX*1), K4, Z7
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z7
+	VBROADCASTF32X4 (BX)(CX*1), K2, Z7
+	VBROADCASTF32X4 (BX)(CX*2), K3, Z7
+	VBROADCASTF32X4 (BX)(DX*1), K4, Z7
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z8
+	VBROADCASTF32X4 (SI)(CX*1), K2, Z8
+	VBROADCASTF32X4 (SI)(CX*2), K3, Z8
+	VBROADCASTF32X4 (SI)(DX*1), K4, Z8
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y7
+	VPBROADCASTQ (BX)(CX*1), K5, Y7
+	VPBROADCASTQ (BX)(CX*2), K6, Y7
+	VPBROADCASTQ (BX)(DX*1), K7, Y7
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y8
+	VPBROADCASTQ (SI)(CX*1), K5, Y8
+	VPBROADCASTQ (SI)(CX*2), K6, Y8
+	VPBROADCASTQ (SI)(DX*1), K7, Y8
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y7, Z7
+	VPSLLD       $0x10, Z7, Z7
+	VPMOVZXWD    Y8, Z8
+	VPSLLD       $0x10, Z8, Z8
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y7, Z7
+	VCVTPH2PS Y8, Z8
+
+loaded:
 	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z7
-	VBROADCASTF32X4  (SI)(CX*1), K2, Z7
-	VBROADCASTF32X4  (SI)(CX*2), K3, Z7
-	VBROADCASTF32X4  (SI)(DX*1), K4, Z7
-	VPERMPS          Z7, Z6, Z7
-	VMOVUPS          Z7, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z8, Z6, Z8
+	VMOVUPS          Z8, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
@@ -1141,7 +1240,7 @@ groups:
 	PREFETCHT0       8640(R8)
 	LEAQ             (R8)(R12*8), R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        192(R10), Z8
 	VMOVDQU32        64(R10), Z13
 	VMOVDQU32        256(R10), Z14
 	VMOVDQU32        128(R10), Z15
@@ -1157,7 +1256,7 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z17, Z19
-	VPDPBUSD         Z12, Z18, Z19
+	VPDPBUSD         Z8, Z18, Z19
 	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z13, Z17, Z20
 	VPDPBUSD         Z14, Z18, Z20
@@ -1175,7 +1274,7 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
-	VPDPBUSD         Z12, Z18, Z21
+	VPDPBUSD         Z8, Z18, Z21
 	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z13, Z17, Z22
 	VPDPBUSD         Z14, Z18, Z22
@@ -1193,7 +1292,7 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z7, Z17, Z23
-	VPDPBUSD         Z12, Z18, Z23
+	VPDPBUSD         Z8, Z18, Z23
 	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z13, Z17, Z24
 	VPDPBUSD         Z14, Z18, Z24
@@ -1211,166 +1310,43 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z17, Z25
-	VPDPBUSD         Z12, Z18, Z25
+	VPDPBUSD         Z8, Z18, Z25
 	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
 	VPSLLD           $0x08, Z7, Z7
 	VPDPBUSD         Z15, Z17, Z7
 	VPDPBUSD         Z16, Z18, Z7
-	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKLDQ       Z21, Z19, Z8
 	VPUNPCKHDQ       Z21, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLDQ       Z25, Z23, Z12
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLDQ       Z25, Z23, Z8
 	VPUNPCKHDQ       Z25, Z23, Z23
-	VPADDD           Z12, Z23, Z23
-	VPUNPCKLQDQ      Z23, Z19, Z12
+	VPADDD           Z8, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z19, Z8
 	VPUNPCKHQDQ      Z23, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLDQ       Z22, Z20, Z12
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLDQ       Z22, Z20, Z8
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z12, Z20, Z20
-	VPUNPCKLDQ       Z7, Z24, Z12
+	VPADDD           Z8, Z20, Z20
+	VPUNPCKLDQ       Z7, Z24, Z8
 	VPUNPCKHDQ       Z7, Z24, Z24
-	VPADDD           Z12, Z24, Z24
+	VPADDD           Z8, Z24, Z24
 	VPUNPCKLQDQ      Z24, Z20, Z7
 	VPUNPCKHQDQ      Z24, Z20, Z20
 	VPADDD           Z7, Z20, Z20
 	LEAQ             (DI)(R12*2), DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z20, Z19, Z7
-	VSHUFI32X4       $0xdd, Z20, Z19, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
-	VCVTDQ2PS        Z7, Z7
-	VEXTRACTF64X4    $0x01, Z7, Y8
-	VFMADD231PS      Z4, Z7, Z8
-	VMOVUPS          (SP), X7
-	VMOVUPS          64(SP), X9
-	VMULPS.BCST      (R11), X7, X7
-	VFMADD231PS.BCST 4(R11), X9, X0
-	VFMADD231PS      X8, X7, X0
-	ADDQ             $0x08, R11
-	DECQ             R13
-	JZ               store
-	PREFETCHT0       8192(R8)
-	PREFETCHT0       8256(R8)
-	PREFETCHT0       8320(R8)
-	PREFETCHT0       8384(R8)
-	PREFETCHT0       8448(R8)
-	PREFETCHT0       8512(R8)
-	PREFETCHT0       8576(R8)
-	PREFETCHT0       8640(R8)
-	LEAQ             (R8)(R12*8), R8
-	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z12
-	VMOVDQU32        64(R10), Z13
-	VMOVDQU32        256(R10), Z14
-	VMOVDQU32        128(R10), Z15
-	VMOVDQU32        320(R10), Z16
-	VMOVDQU8.Z       (DI), K1, Z17
-	VPERMB           Z17, Z1, Z17
-	VPMULTISHIFTQB   Z17, Z2, Z17
-	VPANDD           Z3, Z17, Z17
-	LEAQ             (DI), R14
-	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
-	VPERMB           Z18, Z1, Z18
-	VPMULTISHIFTQB   Z18, Z2, Z18
-	VPANDD           Z3, Z18, Z18
-	VMOVDQA32        Z5, Z19
-	VPDPBUSD         Z7, Z17, Z19
-	VPDPBUSD         Z12, Z18, Z19
-	VMOVDQA32        Z5, Z20
-	VPDPBUSD         Z13, Z17, Z20
-	VPDPBUSD         Z14, Z18, Z20
-	VPSLLD           $0x08, Z20, Z20
-	VPDPBUSD         Z15, Z17, Z20
-	VPDPBUSD         Z16, Z18, Z20
-	VMOVDQU8.Z       (DI)(AX*1), K1, Z17
-	VPERMB           Z17, Z1, Z17
-	VPMULTISHIFTQB   Z17, Z2, Z17
-	VPANDD           Z3, Z17, Z17
-	LEAQ             (DI)(AX*1), R14
-	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
-	VPERMB           Z18, Z1, Z18
-	VPMULTISHIFTQB   Z18, Z2, Z18
-	VPANDD           Z3, Z18, Z18
-	VMOVDQA32        Z5, Z21
-	VPDPBUSD         Z7, Z17, Z21
-	VPDPBUSD         Z12, Z18, Z21
-	VMOVDQA32        Z5, Z22
-	VPDPBUSD         Z13, Z17, Z22
-	VPDPBUSD         Z14, Z18, Z22
-	VPSLLD           $0x08, Z22, Z22
-	VPDPBUSD         Z15, Z17, Z22
-	VPDPBUSD         Z16, Z18, Z22
-	VMOVDQU8.Z       (DI)(AX*2), K1, Z17
-	VPERMB           Z17, Z1, Z17
-	VPMULTISHIFTQB   Z17, Z2, Z17
-	VPANDD           Z3, Z17, Z17
-	LEAQ             (DI)(AX*2), R14
-	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
-	VPERMB           Z18, Z1, Z18
-	VPMULTISHIFTQB   Z18, Z2, Z18
-	VPANDD           Z3, Z18, Z18
-	VMOVDQA32        Z5, Z23
-	VPDPBUSD         Z7, Z17, Z23
-	VPDPBUSD         Z12, Z18, Z23
-	VMOVDQA32        Z5, Z24
-	VPDPBUSD         Z13, Z17, Z24
-	VPDPBUSD         Z14, Z18, Z24
-	VPSLLD           $0x08, Z24, Z24
-	VPDPBUSD         Z15, Z17, Z24
-	VPDPBUSD         Z16, Z18, Z24
-	VMOVDQU8.Z       (DI)(R9*1), K1, Z17
-	VPERMB           Z17, Z1, Z17
-	VPMULTISHIFTQB   Z17, Z2, Z17
-	VPANDD           Z3, Z17, Z17
-	LEAQ             (DI)(R9*1), R14
-	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
-	VPERMB           Z18, Z1, Z18
-	VPMULTISHIFTQB   Z18, Z2, Z18
-	VPANDD           Z3, Z18, Z18
-	VMOVDQA32        Z5, Z25
-	VPDPBUSD         Z7, Z17, Z25
-	VPDPBUSD         Z12, Z18, Z25
-	VMOVDQA32        Z5, Z7
-	VPDPBUSD         Z13, Z17, Z7
-	VPDPBUSD         Z14, Z18, Z7
-	VPSLLD           $0x08, Z7, Z7
-	VPDPBUSD         Z15, Z17, Z7
-	VPDPBUSD         Z16, Z18, Z7
-	VPUNPCKLDQ       Z21, Z19, Z12
-	VPUNPCKHDQ       Z21, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLDQ       Z25, Z23, Z12
-	VPUNPCKHDQ       Z25, Z23, Z23
-	VPADDD           Z12, Z23, Z23
-	VPUNPCKLQDQ      Z23, Z19, Z12
-	VPUNPCKHQDQ      Z23, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLDQ       Z22, Z20, Z12
-	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z12, Z20, Z20
-	VPUNPCKLDQ       Z7, Z24, Z12
-	VPUNPCKHDQ       Z7, Z24, Z24
-	VPADDD           Z12, Z24, Z24
-	VPUNPCKLQDQ      Z24, Z20, Z7
-	VPUNPCKHQDQ      Z24, Z20, Z20
-	VPADDD           Z7, Z20, Z20
-	LEAQ             (DI)(R12*2), DI
-	ADDQ             $0x00000180, R10
-	VSHUFI32X4       $0x88, Z20, Z19, Z7
-	VSHUFI32X4       $0xdd, Z20, Z19, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
 	VEXTRACTF64X4    $0x01, Z7, Y9
 	VFMADD231PS      Z4, Z7, Z9
-	VMOVUPS          16(SP), X7
-	VMOVUPS          80(SP), X8
+	VMOVUPS          (SP), X7
+	VMOVUPS          64(SP), X8
 	VMULPS.BCST      (R11), X7, X7
 	VFMADD231PS.BCST 4(R11), X8, X0
 	VFMADD231PS      X9, X7, X0
@@ -1387,7 +1363,7 @@ groups:
 	PREFETCHT0       8640(R8)
 	LEAQ             (R8)(R12*8), R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        192(R10), Z8
 	VMOVDQU32        64(R10), Z13
 	VMOVDQU32        256(R10), Z14
 	VMOVDQU32        128(R10), Z15
@@ -1403,7 +1379,7 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z17, Z19
-	VPDPBUSD         Z12, Z18, Z19
+	VPDPBUSD         Z8, Z18, Z19
 	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z13, Z17, Z20
 	VPDPBUSD         Z14, Z18, Z20
@@ -1421,7 +1397,7 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
-	VPDPBUSD         Z12, Z18, Z21
+	VPDPBUSD         Z8, Z18, Z21
 	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z13, Z17, Z22
 	VPDPBUSD         Z14, Z18, Z22
@@ -1439,7 +1415,7 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z7, Z17, Z23
-	VPDPBUSD         Z12, Z18, Z23
+	VPDPBUSD         Z8, Z18, Z23
 	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z13, Z17, Z24
 	VPDPBUSD         Z14, Z18, Z24
@@ -1457,43 +1433,43 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z17, Z25
-	VPDPBUSD         Z12, Z18, Z25
+	VPDPBUSD         Z8, Z18, Z25
 	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
 	VPSLLD           $0x08, Z7, Z7
 	VPDPBUSD         Z15, Z17, Z7
 	VPDPBUSD         Z16, Z18, Z7
-	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKLDQ       Z21, Z19, Z8
 	VPUNPCKHDQ       Z21, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLDQ       Z25, Z23, Z12
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLDQ       Z25, Z23, Z8
 	VPUNPCKHDQ       Z25, Z23, Z23
-	VPADDD           Z12, Z23, Z23
-	VPUNPCKLQDQ      Z23, Z19, Z12
+	VPADDD           Z8, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z19, Z8
 	VPUNPCKHQDQ      Z23, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLDQ       Z22, Z20, Z12
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLDQ       Z22, Z20, Z8
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z12, Z20, Z20
-	VPUNPCKLDQ       Z7, Z24, Z12
+	VPADDD           Z8, Z20, Z20
+	VPUNPCKLDQ       Z7, Z24, Z8
 	VPUNPCKHDQ       Z7, Z24, Z24
-	VPADDD           Z12, Z24, Z24
+	VPADDD           Z8, Z24, Z24
 	VPUNPCKLQDQ      Z24, Z20, Z7
 	VPUNPCKHQDQ      Z24, Z20, Z20
 	VPADDD           Z7, Z20, Z20
 	LEAQ             (DI)(R12*2), DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z20, Z19, Z7
-	VSHUFI32X4       $0xdd, Z20, Z19, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
 	VEXTRACTF64X4    $0x01, Z7, Y10
 	VFMADD231PS      Z4, Z7, Z10
-	VMOVUPS          32(SP), X7
-	VMOVUPS          96(SP), X8
+	VMOVUPS          16(SP), X7
+	VMOVUPS          80(SP), X8
 	VMULPS.BCST      (R11), X7, X7
 	VFMADD231PS.BCST 4(R11), X8, X0
 	VFMADD231PS      X10, X7, X0
@@ -1510,7 +1486,7 @@ groups:
 	PREFETCHT0       8640(R8)
 	LEAQ             (R8)(R12*8), R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        192(R10), Z8
 	VMOVDQU32        64(R10), Z13
 	VMOVDQU32        256(R10), Z14
 	VMOVDQU32        128(R10), Z15
@@ -1526,7 +1502,7 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z17, Z19
-	VPDPBUSD         Z12, Z18, Z19
+	VPDPBUSD         Z8, Z18, Z19
 	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z13, Z17, Z20
 	VPDPBUSD         Z14, Z18, Z20
@@ -1544,7 +1520,7 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
-	VPDPBUSD         Z12, Z18, Z21
+	VPDPBUSD         Z8, Z18, Z21
 	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z13, Z17, Z22
 	VPDPBUSD         Z14, Z18, Z22
@@ -1562,7 +1538,7 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z7, Z17, Z23
-	VPDPBUSD         Z12, Z18, Z23
+	VPDPBUSD         Z8, Z18, Z23
 	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z13, Z17, Z24
 	VPDPBUSD         Z14, Z18, Z24
@@ -1580,46 +1556,169 @@ groups:
 	VPANDD           Z3, Z18, Z18
 	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z17, Z25
-	VPDPBUSD         Z12, Z18, Z25
+	VPDPBUSD         Z8, Z18, Z25
 	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
 	VPSLLD           $0x08, Z7, Z7
 	VPDPBUSD         Z15, Z17, Z7
 	VPDPBUSD         Z16, Z18, Z7
-	VPUNPCKLDQ       Z21, Z19, Z12
+	VPUNPCKLDQ       Z21, Z19, Z8
 	VPUNPCKHDQ       Z21, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLDQ       Z25, Z23, Z12
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLDQ       Z25, Z23, Z8
 	VPUNPCKHDQ       Z25, Z23, Z23
-	VPADDD           Z12, Z23, Z23
-	VPUNPCKLQDQ      Z23, Z19, Z12
+	VPADDD           Z8, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z19, Z8
 	VPUNPCKHQDQ      Z23, Z19, Z19
-	VPADDD           Z12, Z19, Z19
-	VPUNPCKLDQ       Z22, Z20, Z12
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLDQ       Z22, Z20, Z8
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z12, Z20, Z20
-	VPUNPCKLDQ       Z7, Z24, Z12
+	VPADDD           Z8, Z20, Z20
+	VPUNPCKLDQ       Z7, Z24, Z8
 	VPUNPCKHDQ       Z7, Z24, Z24
-	VPADDD           Z12, Z24, Z24
+	VPADDD           Z8, Z24, Z24
 	VPUNPCKLQDQ      Z24, Z20, Z7
 	VPUNPCKHQDQ      Z24, Z20, Z20
 	VPADDD           Z7, Z20, Z20
 	LEAQ             (DI)(R12*2), DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z20, Z19, Z7
-	VSHUFI32X4       $0xdd, Z20, Z19, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
 	VEXTRACTF64X4    $0x01, Z7, Y11
 	VFMADD231PS      Z4, Z7, Z11
+	VMOVUPS          32(SP), X7
+	VMOVUPS          96(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X11, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R13
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	LEAQ             (R8)(R12*8), R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z8
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
+	VMOVDQU8.Z       (DI), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z19
+	VPDPBUSD         Z7, Z17, Z19
+	VPDPBUSD         Z8, Z18, Z19
+	VMOVDQA32        Z5, Z20
+	VPDPBUSD         Z13, Z17, Z20
+	VPDPBUSD         Z14, Z18, Z20
+	VPSLLD           $0x08, Z20, Z20
+	VPDPBUSD         Z15, Z17, Z20
+	VPDPBUSD         Z16, Z18, Z20
+	VMOVDQU8.Z       (DI)(AX*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z17, Z21
+	VPDPBUSD         Z8, Z18, Z21
+	VMOVDQA32        Z5, Z22
+	VPDPBUSD         Z13, Z17, Z22
+	VPDPBUSD         Z14, Z18, Z22
+	VPSLLD           $0x08, Z22, Z22
+	VPDPBUSD         Z15, Z17, Z22
+	VPDPBUSD         Z16, Z18, Z22
+	VMOVDQU8.Z       (DI)(AX*2), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(AX*2), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z23
+	VPDPBUSD         Z7, Z17, Z23
+	VPDPBUSD         Z8, Z18, Z23
+	VMOVDQA32        Z5, Z24
+	VPDPBUSD         Z13, Z17, Z24
+	VPDPBUSD         Z14, Z18, Z24
+	VPSLLD           $0x08, Z24, Z24
+	VPDPBUSD         Z15, Z17, Z24
+	VPDPBUSD         Z16, Z18, Z24
+	VMOVDQU8.Z       (DI)(R9*1), K1, Z17
+	VPERMB           Z17, Z1, Z17
+	VPMULTISHIFTQB   Z17, Z2, Z17
+	VPANDD           Z3, Z17, Z17
+	LEAQ             (DI)(R9*1), R14
+	VMOVDQU8.Z       (R14)(R12*1), K1, Z18
+	VPERMB           Z18, Z1, Z18
+	VPMULTISHIFTQB   Z18, Z2, Z18
+	VPANDD           Z3, Z18, Z18
+	VMOVDQA32        Z5, Z25
+	VPDPBUSD         Z7, Z17, Z25
+	VPDPBUSD         Z8, Z18, Z25
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z13, Z17, Z7
+	VPDPBUSD         Z14, Z18, Z7
+	VPSLLD           $0x08, Z7, Z7
+	VPDPBUSD         Z15, Z17, Z7
+	VPDPBUSD         Z16, Z18, Z7
+	VPUNPCKLDQ       Z21, Z19, Z8
+	VPUNPCKHDQ       Z21, Z19, Z19
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLDQ       Z25, Z23, Z8
+	VPUNPCKHDQ       Z25, Z23, Z23
+	VPADDD           Z8, Z23, Z23
+	VPUNPCKLQDQ      Z23, Z19, Z8
+	VPUNPCKHQDQ      Z23, Z19, Z19
+	VPADDD           Z8, Z19, Z19
+	VPUNPCKLDQ       Z22, Z20, Z8
+	VPUNPCKHDQ       Z22, Z20, Z20
+	VPADDD           Z8, Z20, Z20
+	VPUNPCKLDQ       Z7, Z24, Z8
+	VPUNPCKHDQ       Z7, Z24, Z24
+	VPADDD           Z8, Z24, Z24
+	VPUNPCKLQDQ      Z24, Z20, Z7
+	VPUNPCKHQDQ      Z24, Z20, Z20
+	VPADDD           Z7, Z20, Z20
+	LEAQ             (DI)(R12*2), DI
+	ADDQ             $0x00000180, R10
+	VSHUFI32X4       $0x88, Z20, Z19, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y12
+	VFMADD231PS      Z4, Z7, Z12
 	VMOVUPS          48(SP), X7
 	VMOVUPS          112(SP), X8
 	VMULPS.BCST      (R11), X7, X7
 	VFMADD231PS.BCST 4(R11), X8, X0
-	VFMADD231PS      X11, X7, X0
+	VFMADD231PS      X12, X7, X0
 	ADDQ             $0x08, R11
 	DECQ             R13
 	JNZ              groups
@@ -1634,17 +1733,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x0f0f0f0f, BX
@@ -1666,33 +1764,67 @@ TEXT ·groupDotsHalves32x1VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R12
+	MOVQ      blocks+96(FP), R12
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X5, X0
 
 groups:
-	VBROADCASTF32X4  (BX), Z7
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z7
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z7
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z7
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z7
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z7
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z7
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z7
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z8
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z8
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z8
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z8
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y7
+	VPBROADCASTQ (BX)(CX*1), K4, Y7
+	VPBROADCASTQ (BX)(CX*2), K5, Y7
+	VPBROADCASTQ (BX)(DX*1), K6, Y7
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y8
+	VPBROADCASTQ (SI)(CX*1), K4, Y8
+	VPBROADCASTQ (SI)(CX*2), K5, Y8
+	VPBROADCASTQ (SI)(DX*1), K6, Y8
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y7, Z7
+	VPSLLD       $0x10, Z7, Z7
+	VPMOVZXWD    Y8, Z8
+	VPSLLD       $0x10, Z8, Z8
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y7, Z7
+	VCVTPH2PS Y8, Z8
+
+loaded:
 	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z7
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z7
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z7
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z7
-	VPERMPS          Z7, Z6, Z7
-	VMOVUPS          Z7, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z8, Z6, Z8
+	VMOVUPS          Z8, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
@@ -1814,17 +1946,16 @@ groups:
 	LEAQ             (CX)(DX*1), BX
 	ADDQ             BX, scales+32(FP)
 	ADDQ             BX, biases+40(FP)
-	DECQ             fours+96(FP)
+	DECQ             fours+104(FP)
 	JNZ              rows
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves64x1VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsHalves64x1VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x0f0f0f0f, BX
@@ -1846,40 +1977,74 @@ TEXT ·groupDotsHalves64x1VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R12
+	MOVQ      blocks+96(FP), R12
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X5, X0
 
 groups:
-	VBROADCASTF32X4  (BX), Z7
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z7
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z7
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z7
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z7
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z7
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z7
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z7
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z8
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z8
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z8
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z8
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y7
+	VPBROADCASTQ (BX)(CX*1), K4, Y7
+	VPBROADCASTQ (BX)(CX*2), K5, Y7
+	VPBROADCASTQ (BX)(DX*1), K6, Y7
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y8
+	VPBROADCASTQ (SI)(CX*1), K4, Y8
+	VPBROADCASTQ (SI)(CX*2), K5, Y8
+	VPBROADCASTQ (SI)(DX*1), K6, Y8
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y7, Z7
+	VPSLLD       $0x10, Z7, Z7
+	VPMOVZXWD    Y8, Z8
+	VPSLLD       $0x10, Z8, Z8
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y7, Z7
+	VCVTPH2PS Y8, Z8
+
+loaded:
 	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z7
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z7
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z7
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z7
-	VPERMPS          Z7, Z6, Z7
-	VMOVUPS          Z7, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z8, Z6, Z8
+	VMOVUPS          Z8, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z10
+	VMOVDQU32        192(R10), Z8
 	VMOVDQU32        64(R10), Z11
 	VMOVDQU32        256(R10), Z12
 	VMOVDQU32        128(R10), Z13
@@ -1894,10 +2059,10 @@ groups:
 	VPANDD           Z1, Z18, Z18
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z15, Z19
-	VPDPBUSD         Z10, Z16, Z19
+	VPDPBUSD         Z8, Z16, Z19
 	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z7, Z17, Z20
-	VPDPBUSD         Z10, Z18, Z20
+	VPDPBUSD         Z8, Z18, Z20
 	VPACKSSDW        Z20, Z19, Z19
 	VPMADDWD         Z2, Z19, Z19
 	VMOVDQA32        Z5, Z20
@@ -1926,48 +2091,48 @@ groups:
 	VPANDD           Z1, Z18, Z18
 	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z15, Z22
-	VPDPBUSD         Z10, Z16, Z22
+	VPDPBUSD         Z8, Z16, Z22
 	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z7, Z17, Z23
-	VPDPBUSD         Z10, Z18, Z23
+	VPDPBUSD         Z8, Z18, Z23
 	VPACKSSDW        Z23, Z22, Z22
 	VPMADDWD         Z2, Z22, Z22
 	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z11, Z15, Z7
 	VPDPBUSD         Z12, Z16, Z7
-	VMOVDQA32        Z5, Z10
-	VPDPBUSD         Z11, Z17, Z10
-	VPDPBUSD         Z12, Z18, Z10
-	VPACKSSDW        Z10, Z7, Z7
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z11, Z17, Z8
+	VPDPBUSD         Z12, Z18, Z8
+	VPACKSSDW        Z8, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z5, Z10
-	VPDPBUSD         Z13, Z15, Z10
-	VPDPBUSD         Z14, Z16, Z10
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z13, Z15, Z8
+	VPDPBUSD         Z14, Z16, Z8
 	VMOVDQA32        Z5, Z11
 	VPDPBUSD         Z13, Z17, Z11
 	VPDPBUSD         Z14, Z18, Z11
-	VPACKSSDW        Z11, Z10, Z10
-	VPMADDWD         Z2, Z10, Z10
+	VPACKSSDW        Z11, Z8, Z8
+	VPMADDWD         Z2, Z8, Z8
 	VPACKSSDW        Z22, Z19, Z19
 	VPACKSSDW        Z7, Z20, Z20
-	VPACKSSDW        Z10, Z21, Z21
+	VPACKSSDW        Z8, Z21, Z21
 	VPMADDWD         Z2, Z19, Z19
 	VPMADDWD         Z3, Z20, Z20
 	VPDPWSSD         Z2, Z21, Z20
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z20, Z19, Z7
-	VSHUFI32X4       $0xdd, Z20, Z19, Z10
-	VPADDD           Z10, Z7, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
-	VEXTRACTF64X4    $0x01, Z7, Y8
-	VFMADD231PS      Z4, Z7, Z8
-	VEXTRACTF32X4    $0x01, Z8, X7
-	VMOVUPS          (SP), X9
+	VEXTRACTF64X4    $0x01, Z7, Y9
+	VFMADD231PS      Z4, Z7, Z9
+	VEXTRACTF32X4    $0x01, Z9, X7
+	VMOVUPS          (SP), X8
 	VMOVUPS          64(SP), X10
-	VMULPS.BCST      (R11), X9, X9
+	VMULPS.BCST      (R11), X8, X8
 	VFMADD231PS.BCST 4(R11), X10, X0
-	VFMADD231PS      X8, X9, X0
+	VFMADD231PS      X9, X8, X0
 	VMOVUPS          16(SP), X8
 	VMOVUPS          80(SP), X9
 	VMULPS.BCST      8(R11), X8, X8
@@ -1982,7 +2147,7 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z10
+	VMOVDQU32        192(R10), Z8
 	VMOVDQU32        64(R10), Z11
 	VMOVDQU32        256(R10), Z12
 	VMOVDQU32        128(R10), Z13
@@ -1997,10 +2162,10 @@ groups:
 	VPANDD           Z1, Z18, Z18
 	VMOVDQA32        Z5, Z19
 	VPDPBUSD         Z7, Z15, Z19
-	VPDPBUSD         Z10, Z16, Z19
+	VPDPBUSD         Z8, Z16, Z19
 	VMOVDQA32        Z5, Z20
 	VPDPBUSD         Z7, Z17, Z20
-	VPDPBUSD         Z10, Z18, Z20
+	VPDPBUSD         Z8, Z18, Z20
 	VPACKSSDW        Z20, Z19, Z19
 	VPMADDWD         Z2, Z19, Z19
 	VMOVDQA32        Z5, Z20
@@ -2029,48 +2194,48 @@ groups:
 	VPANDD           Z1, Z18, Z18
 	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z15, Z22
-	VPDPBUSD         Z10, Z16, Z22
+	VPDPBUSD         Z8, Z16, Z22
 	VMOVDQA32        Z5, Z23
 	VPDPBUSD         Z7, Z17, Z23
-	VPDPBUSD         Z10, Z18, Z23
+	VPDPBUSD         Z8, Z18, Z23
 	VPACKSSDW        Z23, Z22, Z22
 	VPMADDWD         Z2, Z22, Z22
 	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z11, Z15, Z7
 	VPDPBUSD         Z12, Z16, Z7
-	VMOVDQA32        Z5, Z10
-	VPDPBUSD         Z11, Z17, Z10
-	VPDPBUSD         Z12, Z18, Z10
-	VPACKSSDW        Z10, Z7, Z7
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z11, Z17, Z8
+	VPDPBUSD         Z12, Z18, Z8
+	VPACKSSDW        Z8, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z5, Z10
-	VPDPBUSD         Z13, Z15, Z10
-	VPDPBUSD         Z14, Z16, Z10
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z13, Z15, Z8
+	VPDPBUSD         Z14, Z16, Z8
 	VMOVDQA32        Z5, Z11
 	VPDPBUSD         Z13, Z17, Z11
 	VPDPBUSD         Z14, Z18, Z11
-	VPACKSSDW        Z11, Z10, Z10
-	VPMADDWD         Z2, Z10, Z10
+	VPACKSSDW        Z11, Z8, Z8
+	VPMADDWD         Z2, Z8, Z8
 	VPACKSSDW        Z22, Z19, Z19
 	VPACKSSDW        Z7, Z20, Z20
-	VPACKSSDW        Z10, Z21, Z21
+	VPACKSSDW        Z8, Z21, Z21
 	VPMADDWD         Z2, Z19, Z19
 	VPMADDWD         Z3, Z20, Z20
 	VPDPWSSD         Z2, Z21, Z20
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z20, Z19, Z7
-	VSHUFI32X4       $0xdd, Z20, Z19, Z10
-	VPADDD           Z10, Z7, Z7
+	VSHUFI32X4       $0xdd, Z20, Z19, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
-	VEXTRACTF64X4    $0x01, Z7, Y9
-	VFMADD231PS      Z4, Z7, Z9
-	VEXTRACTF32X4    $0x01, Z9, X7
+	VEXTRACTF64X4    $0x01, Z7, Y10
+	VFMADD231PS      Z4, Z7, Z10
+	VEXTRACTF32X4    $0x01, Z10, X7
 	VMOVUPS          32(SP), X8
-	VMOVUPS          96(SP), X10
+	VMOVUPS          96(SP), X9
 	VMULPS.BCST      (R11), X8, X8
-	VFMADD231PS.BCST 4(R11), X10, X0
-	VFMADD231PS      X9, X8, X0
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X10, X8, X0
 	VMOVUPS          48(SP), X8
 	VMOVUPS          112(SP), X9
 	VMULPS.BCST      8(R11), X8, X8
@@ -2090,17 +2255,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves128x1VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsHalves128x1VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x0f0f0f0f, BX
@@ -2122,40 +2286,74 @@ TEXT ·groupDotsHalves128x1VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z6
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R12
+	MOVQ      blocks+96(FP), R12
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X5, X0
 
 groups:
-	VBROADCASTF32X4  (BX), Z7
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z7
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z7
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z7
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z7
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z7
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z7
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z7
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z8
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z8
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z8
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z8
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y7
+	VPBROADCASTQ (BX)(CX*1), K4, Y7
+	VPBROADCASTQ (BX)(CX*2), K5, Y7
+	VPBROADCASTQ (BX)(DX*1), K6, Y7
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y8
+	VPBROADCASTQ (SI)(CX*1), K4, Y8
+	VPBROADCASTQ (SI)(CX*2), K5, Y8
+	VPBROADCASTQ (SI)(DX*1), K6, Y8
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y7, Z7
+	VPSLLD       $0x10, Z7, Z7
+	VPMOVZXWD    Y8, Z8
+	VPSLLD       $0x10, Z8, Z8
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y7, Z7
+	VCVTPH2PS Y8, Z8
+
+loaded:
 	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z7
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z7
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z7
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z7
-	VPERMPS          Z7, Z6, Z7
-	VMOVUPS          Z7, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z8, Z6, Z8
+	VMOVUPS          Z8, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        192(R10), Z8
 	VMOVDQU32        64(R10), Z13
 	VMOVDQU32        256(R10), Z14
 	VMOVDQU32        128(R10), Z15
@@ -2170,10 +2368,10 @@ groups:
 	VPANDD           Z1, Z20, Z20
 	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
-	VPDPBUSD         Z12, Z18, Z21
+	VPDPBUSD         Z8, Z18, Z21
 	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z19, Z22
-	VPDPBUSD         Z12, Z20, Z22
+	VPDPBUSD         Z8, Z20, Z22
 	VPACKSSDW        Z22, Z21, Z21
 	VPMADDWD         Z2, Z21, Z21
 	VMOVDQA32        Z5, Z22
@@ -2202,145 +2400,46 @@ groups:
 	VPANDD           Z1, Z20, Z20
 	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z7, Z17, Z24
-	VPDPBUSD         Z12, Z18, Z24
+	VPDPBUSD         Z8, Z18, Z24
 	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z19, Z25
-	VPDPBUSD         Z12, Z20, Z25
+	VPDPBUSD         Z8, Z20, Z25
 	VPACKSSDW        Z25, Z24, Z24
 	VPMADDWD         Z2, Z24, Z24
 	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
-	VMOVDQA32        Z5, Z12
-	VPDPBUSD         Z13, Z19, Z12
-	VPDPBUSD         Z14, Z20, Z12
-	VPACKSSDW        Z12, Z7, Z7
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z13, Z19, Z8
+	VPDPBUSD         Z14, Z20, Z8
+	VPACKSSDW        Z8, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z5, Z12
-	VPDPBUSD         Z15, Z17, Z12
-	VPDPBUSD         Z16, Z18, Z12
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z15, Z17, Z8
+	VPDPBUSD         Z16, Z18, Z8
 	VMOVDQA32        Z5, Z13
 	VPDPBUSD         Z15, Z19, Z13
 	VPDPBUSD         Z16, Z20, Z13
-	VPACKSSDW        Z13, Z12, Z12
-	VPMADDWD         Z2, Z12, Z12
+	VPACKSSDW        Z13, Z8, Z8
+	VPMADDWD         Z2, Z8, Z8
 	VPACKSSDW        Z24, Z21, Z21
 	VPACKSSDW        Z7, Z22, Z22
-	VPACKSSDW        Z12, Z23, Z23
+	VPACKSSDW        Z8, Z23, Z23
 	VPMADDWD         Z2, Z21, Z21
 	VPMADDWD         Z3, Z22, Z22
 	VPDPWSSD         Z2, Z23, Z22
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z22, Z21, Z7
-	VSHUFI32X4       $0xdd, Z22, Z21, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
-	VCVTDQ2PS        Z7, Z7
-	VEXTRACTF64X4    $0x01, Z7, Y8
-	VFMADD231PS      Z4, Z7, Z8
-	VMOVUPS          (SP), X7
-	VMOVUPS          64(SP), X9
-	VMULPS.BCST      (R11), X7, X7
-	VFMADD231PS.BCST 4(R11), X9, X0
-	VFMADD231PS      X8, X7, X0
-	ADDQ             $0x08, R11
-	DECQ             R12
-	JZ               store
-	PREFETCHT0       8192(R8)
-	PREFETCHT0       8256(R8)
-	PREFETCHT0       8320(R8)
-	PREFETCHT0       8384(R8)
-	ADDQ             $0x00000100, R8
-	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z12
-	VMOVDQU32        64(R10), Z13
-	VMOVDQU32        256(R10), Z14
-	VMOVDQU32        128(R10), Z15
-	VMOVDQU32        320(R10), Z16
-	VMOVDQU32        (DI), Z17
-	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z1, Z17, Z17
-	VPANDD           Z1, Z18, Z18
-	VMOVDQU32        (DI)(AX*1), Z19
-	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z1, Z19, Z19
-	VPANDD           Z1, Z20, Z20
-	VMOVDQA32        Z5, Z21
-	VPDPBUSD         Z7, Z17, Z21
-	VPDPBUSD         Z12, Z18, Z21
-	VMOVDQA32        Z5, Z22
-	VPDPBUSD         Z7, Z19, Z22
-	VPDPBUSD         Z12, Z20, Z22
-	VPACKSSDW        Z22, Z21, Z21
-	VPMADDWD         Z2, Z21, Z21
-	VMOVDQA32        Z5, Z22
-	VPDPBUSD         Z13, Z17, Z22
-	VPDPBUSD         Z14, Z18, Z22
-	VMOVDQA32        Z5, Z23
-	VPDPBUSD         Z13, Z19, Z23
-	VPDPBUSD         Z14, Z20, Z23
-	VPACKSSDW        Z23, Z22, Z22
-	VPMADDWD         Z2, Z22, Z22
-	VMOVDQA32        Z5, Z23
-	VPDPBUSD         Z15, Z17, Z23
-	VPDPBUSD         Z16, Z18, Z23
-	VMOVDQA32        Z5, Z17
-	VPDPBUSD         Z15, Z19, Z17
-	VPDPBUSD         Z16, Z20, Z17
-	VPACKSSDW        Z17, Z23, Z23
-	VPMADDWD         Z2, Z23, Z23
-	VMOVDQU32        (DI)(AX*2), Z17
-	VPSRLW           $0x04, Z17, Z18
-	VPANDD           Z1, Z17, Z17
-	VPANDD           Z1, Z18, Z18
-	VMOVDQU32        (DI)(R9*1), Z19
-	VPSRLW           $0x04, Z19, Z20
-	VPANDD           Z1, Z19, Z19
-	VPANDD           Z1, Z20, Z20
-	VMOVDQA32        Z5, Z24
-	VPDPBUSD         Z7, Z17, Z24
-	VPDPBUSD         Z12, Z18, Z24
-	VMOVDQA32        Z5, Z25
-	VPDPBUSD         Z7, Z19, Z25
-	VPDPBUSD         Z12, Z20, Z25
-	VPACKSSDW        Z25, Z24, Z24
-	VPMADDWD         Z2, Z24, Z24
-	VMOVDQA32        Z5, Z7
-	VPDPBUSD         Z13, Z17, Z7
-	VPDPBUSD         Z14, Z18, Z7
-	VMOVDQA32        Z5, Z12
-	VPDPBUSD         Z13, Z19, Z12
-	VPDPBUSD         Z14, Z20, Z12
-	VPACKSSDW        Z12, Z7, Z7
-	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z5, Z12
-	VPDPBUSD         Z15, Z17, Z12
-	VPDPBUSD         Z16, Z18, Z12
-	VMOVDQA32        Z5, Z13
-	VPDPBUSD         Z15, Z19, Z13
-	VPDPBUSD         Z16, Z20, Z13
-	VPACKSSDW        Z13, Z12, Z12
-	VPMADDWD         Z2, Z12, Z12
-	VPACKSSDW        Z24, Z21, Z21
-	VPACKSSDW        Z7, Z22, Z22
-	VPACKSSDW        Z12, Z23, Z23
-	VPMADDWD         Z2, Z21, Z21
-	VPMADDWD         Z3, Z22, Z22
-	VPDPWSSD         Z2, Z23, Z22
-	ADDQ             $0x00000040, DI
-	ADDQ             $0x00000180, R10
-	VSHUFI32X4       $0x88, Z22, Z21, Z7
-	VSHUFI32X4       $0xdd, Z22, Z21, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xdd, Z22, Z21, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
 	VEXTRACTF64X4    $0x01, Z7, Y9
 	VFMADD231PS      Z4, Z7, Z9
-	VMOVUPS          16(SP), X7
-	VMOVUPS          80(SP), X8
+	VMOVUPS          (SP), X7
+	VMOVUPS          64(SP), X8
 	VMULPS.BCST      (R11), X7, X7
 	VFMADD231PS.BCST 4(R11), X8, X0
 	VFMADD231PS      X9, X7, X0
@@ -2353,7 +2452,7 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        192(R10), Z8
 	VMOVDQU32        64(R10), Z13
 	VMOVDQU32        256(R10), Z14
 	VMOVDQU32        128(R10), Z15
@@ -2368,10 +2467,10 @@ groups:
 	VPANDD           Z1, Z20, Z20
 	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
-	VPDPBUSD         Z12, Z18, Z21
+	VPDPBUSD         Z8, Z18, Z21
 	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z19, Z22
-	VPDPBUSD         Z12, Z20, Z22
+	VPDPBUSD         Z8, Z20, Z22
 	VPACKSSDW        Z22, Z21, Z21
 	VPMADDWD         Z2, Z21, Z21
 	VMOVDQA32        Z5, Z22
@@ -2400,46 +2499,46 @@ groups:
 	VPANDD           Z1, Z20, Z20
 	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z7, Z17, Z24
-	VPDPBUSD         Z12, Z18, Z24
+	VPDPBUSD         Z8, Z18, Z24
 	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z19, Z25
-	VPDPBUSD         Z12, Z20, Z25
+	VPDPBUSD         Z8, Z20, Z25
 	VPACKSSDW        Z25, Z24, Z24
 	VPMADDWD         Z2, Z24, Z24
 	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
-	VMOVDQA32        Z5, Z12
-	VPDPBUSD         Z13, Z19, Z12
-	VPDPBUSD         Z14, Z20, Z12
-	VPACKSSDW        Z12, Z7, Z7
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z13, Z19, Z8
+	VPDPBUSD         Z14, Z20, Z8
+	VPACKSSDW        Z8, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z5, Z12
-	VPDPBUSD         Z15, Z17, Z12
-	VPDPBUSD         Z16, Z18, Z12
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z15, Z17, Z8
+	VPDPBUSD         Z16, Z18, Z8
 	VMOVDQA32        Z5, Z13
 	VPDPBUSD         Z15, Z19, Z13
 	VPDPBUSD         Z16, Z20, Z13
-	VPACKSSDW        Z13, Z12, Z12
-	VPMADDWD         Z2, Z12, Z12
+	VPACKSSDW        Z13, Z8, Z8
+	VPMADDWD         Z2, Z8, Z8
 	VPACKSSDW        Z24, Z21, Z21
 	VPACKSSDW        Z7, Z22, Z22
-	VPACKSSDW        Z12, Z23, Z23
+	VPACKSSDW        Z8, Z23, Z23
 	VPMADDWD         Z2, Z21, Z21
 	VPMADDWD         Z3, Z22, Z22
 	VPDPWSSD         Z2, Z23, Z22
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z22, Z21, Z7
-	VSHUFI32X4       $0xdd, Z22, Z21, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xdd, Z22, Z21, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
 	VEXTRACTF64X4    $0x01, Z7, Y10
 	VFMADD231PS      Z4, Z7, Z10
-	VMOVUPS          32(SP), X7
-	VMOVUPS          96(SP), X8
+	VMOVUPS          16(SP), X7
+	VMOVUPS          80(SP), X8
 	VMULPS.BCST      (R11), X7, X7
 	VFMADD231PS.BCST 4(R11), X8, X0
 	VFMADD231PS      X10, X7, X0
@@ -2452,7 +2551,7 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z7
-	VMOVDQU32        192(R10), Z12
+	VMOVDQU32        192(R10), Z8
 	VMOVDQU32        64(R10), Z13
 	VMOVDQU32        256(R10), Z14
 	VMOVDQU32        128(R10), Z15
@@ -2467,10 +2566,10 @@ groups:
 	VPANDD           Z1, Z20, Z20
 	VMOVDQA32        Z5, Z21
 	VPDPBUSD         Z7, Z17, Z21
-	VPDPBUSD         Z12, Z18, Z21
+	VPDPBUSD         Z8, Z18, Z21
 	VMOVDQA32        Z5, Z22
 	VPDPBUSD         Z7, Z19, Z22
-	VPDPBUSD         Z12, Z20, Z22
+	VPDPBUSD         Z8, Z20, Z22
 	VPACKSSDW        Z22, Z21, Z21
 	VPMADDWD         Z2, Z21, Z21
 	VMOVDQA32        Z5, Z22
@@ -2499,49 +2598,148 @@ groups:
 	VPANDD           Z1, Z20, Z20
 	VMOVDQA32        Z5, Z24
 	VPDPBUSD         Z7, Z17, Z24
-	VPDPBUSD         Z12, Z18, Z24
+	VPDPBUSD         Z8, Z18, Z24
 	VMOVDQA32        Z5, Z25
 	VPDPBUSD         Z7, Z19, Z25
-	VPDPBUSD         Z12, Z20, Z25
+	VPDPBUSD         Z8, Z20, Z25
 	VPACKSSDW        Z25, Z24, Z24
 	VPMADDWD         Z2, Z24, Z24
 	VMOVDQA32        Z5, Z7
 	VPDPBUSD         Z13, Z17, Z7
 	VPDPBUSD         Z14, Z18, Z7
-	VMOVDQA32        Z5, Z12
-	VPDPBUSD         Z13, Z19, Z12
-	VPDPBUSD         Z14, Z20, Z12
-	VPACKSSDW        Z12, Z7, Z7
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z13, Z19, Z8
+	VPDPBUSD         Z14, Z20, Z8
+	VPACKSSDW        Z8, Z7, Z7
 	VPMADDWD         Z2, Z7, Z7
-	VMOVDQA32        Z5, Z12
-	VPDPBUSD         Z15, Z17, Z12
-	VPDPBUSD         Z16, Z18, Z12
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z15, Z17, Z8
+	VPDPBUSD         Z16, Z18, Z8
 	VMOVDQA32        Z5, Z13
 	VPDPBUSD         Z15, Z19, Z13
 	VPDPBUSD         Z16, Z20, Z13
-	VPACKSSDW        Z13, Z12, Z12
-	VPMADDWD         Z2, Z12, Z12
+	VPACKSSDW        Z13, Z8, Z8
+	VPMADDWD         Z2, Z8, Z8
 	VPACKSSDW        Z24, Z21, Z21
 	VPACKSSDW        Z7, Z22, Z22
-	VPACKSSDW        Z12, Z23, Z23
+	VPACKSSDW        Z8, Z23, Z23
 	VPMADDWD         Z2, Z21, Z21
 	VPMADDWD         Z3, Z22, Z22
 	VPDPWSSD         Z2, Z23, Z22
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z22, Z21, Z7
-	VSHUFI32X4       $0xdd, Z22, Z21, Z12
-	VPADDD           Z12, Z7, Z7
-	VSHUFI32X4       $0xb1, Z7, Z7, Z12
-	VPADDD           Z12, Z7, Z7
+	VSHUFI32X4       $0xdd, Z22, Z21, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
 	VCVTDQ2PS        Z7, Z7
 	VEXTRACTF64X4    $0x01, Z7, Y11
 	VFMADD231PS      Z4, Z7, Z11
+	VMOVUPS          32(SP), X7
+	VMOVUPS          96(SP), X8
+	VMULPS.BCST      (R11), X7, X7
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X11, X7, X0
+	ADDQ             $0x08, R11
+	DECQ             R12
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z7
+	VMOVDQU32        192(R10), Z8
+	VMOVDQU32        64(R10), Z13
+	VMOVDQU32        256(R10), Z14
+	VMOVDQU32        128(R10), Z15
+	VMOVDQU32        320(R10), Z16
+	VMOVDQU32        (DI), Z17
+	VPSRLW           $0x04, Z17, Z18
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQU32        (DI)(AX*1), Z19
+	VPSRLW           $0x04, Z19, Z20
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z21
+	VPDPBUSD         Z7, Z17, Z21
+	VPDPBUSD         Z8, Z18, Z21
+	VMOVDQA32        Z5, Z22
+	VPDPBUSD         Z7, Z19, Z22
+	VPDPBUSD         Z8, Z20, Z22
+	VPACKSSDW        Z22, Z21, Z21
+	VPMADDWD         Z2, Z21, Z21
+	VMOVDQA32        Z5, Z22
+	VPDPBUSD         Z13, Z17, Z22
+	VPDPBUSD         Z14, Z18, Z22
+	VMOVDQA32        Z5, Z23
+	VPDPBUSD         Z13, Z19, Z23
+	VPDPBUSD         Z14, Z20, Z23
+	VPACKSSDW        Z23, Z22, Z22
+	VPMADDWD         Z2, Z22, Z22
+	VMOVDQA32        Z5, Z23
+	VPDPBUSD         Z15, Z17, Z23
+	VPDPBUSD         Z16, Z18, Z23
+	VMOVDQA32        Z5, Z17
+	VPDPBUSD         Z15, Z19, Z17
+	VPDPBUSD         Z16, Z20, Z17
+	VPACKSSDW        Z17, Z23, Z23
+	VPMADDWD         Z2, Z23, Z23
+	VMOVDQU32        (DI)(AX*2), Z17
+	VPSRLW           $0x04, Z17, Z18
+	VPANDD           Z1, Z17, Z17
+	VPANDD           Z1, Z18, Z18
+	VMOVDQU32        (DI)(R9*1), Z19
+	VPSRLW           $0x04, Z19, Z20
+	VPANDD           Z1, Z19, Z19
+	VPANDD           Z1, Z20, Z20
+	VMOVDQA32        Z5, Z24
+	VPDPBUSD         Z7, Z17, Z24
+	VPDPBUSD         Z8, Z18, Z24
+	VMOVDQA32        Z5, Z25
+	VPDPBUSD         Z7, Z19, Z25
+	VPDPBUSD         Z8, Z20, Z25
+	VPACKSSDW        Z25, Z24, Z24
+	VPMADDWD         Z2, Z24, Z24
+	VMOVDQA32        Z5, Z7
+	VPDPBUSD         Z13, Z17, Z7
+	VPDPBUSD         Z14, Z18, Z7
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z13, Z19, Z8
+	VPDPBUSD         Z14, Z20, Z8
+	VPACKSSDW        Z8, Z7, Z7
+	VPMADDWD         Z2, Z7, Z7
+	VMOVDQA32        Z5, Z8
+	VPDPBUSD         Z15, Z17, Z8
+	VPDPBUSD         Z16, Z18, Z8
+	VMOVDQA32        Z5, Z13
+	VPDPBUSD         Z15, Z19, Z13
+	VPDPBUSD         Z16, Z20, Z13
+	VPACKSSDW        Z13, Z8, Z8
+	VPMADDWD         Z2, Z8, Z8
+	VPACKSSDW        Z24, Z21, Z21
+	VPACKSSDW        Z7, Z22, Z22
+	VPACKSSDW        Z8, Z23, Z23
+	VPMADDWD         Z2, Z21, Z21
+	VPMADDWD         Z3, Z22, Z22
+	VPDPWSSD         Z2, Z23, Z22
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x00000180, R10
+	VSHUFI32X4       $0x88, Z22, Z21, Z7
+	VSHUFI32X4       $0xdd, Z22, Z21, Z8
+	VPADDD           Z8, Z7, Z7
+	VSHUFI32X4       $0xb1, Z7, Z7, Z8
+	VPADDD           Z8, Z7, Z7
+	VCVTDQ2PS        Z7, Z7
+	VEXTRACTF64X4    $0x01, Z7, Y12
+	VFMADD231PS      Z4, Z7, Z12
 	VMOVUPS          48(SP), X7
 	VMOVUPS          112(SP), X8
 	VMULPS.BCST      (R11), X7, X7
 	VFMADD231PS.BCST 4(R11), X8, X0
-	VFMADD231PS      X11, X7, X0
+	VFMADD231PS      X12, X7, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JNZ              groups
@@ -2556,17 +2754,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsTable32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// func groupDotsTable32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsTable32x1VNNI512(SB), NOSPLIT, $128-120
+TEXT ·groupDotsTable32x1VNNI512(SB), NOSPLIT, $128-128
 	MOVQ            stride+24(FP), AX
-	MOVQ            groups+48(FP), CX
-	SHLQ            $0x02, CX
+	MOVQ            pitch+48(FP), CX
 	LEAQ            (CX)(CX*2), DX
 	LEAQ            (AX)(AX*2), R9
 	MOVL            $0x0f0f0f0f, BX
@@ -2578,7 +2775,7 @@ TEXT ·groupDotsTable32x1VNNI512(SB), NOSPLIT, $128-120
 	MOVL            $0x01000100, BX
 	VMOVD           BX, X0
 	VPBROADCASTD    X0, Z0
-	MOVQ            control+104(FP), BX
+	MOVQ            control+112(FP), BX
 	VBROADCASTI32X4 (BX), Z2
 	MOVL            $0x47800000, BX
 	VMOVD           BX, X0
@@ -2595,11 +2792,11 @@ TEXT ·groupDotsTable32x1VNNI512(SB), NOSPLIT, $128-120
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R12
+	MOVQ      blocks+96(FP), R12
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X4, X0
 
 groups:
@@ -2607,16 +2804,16 @@ groups:
 	VBROADCASTF32X4  (BX)(CX*1), K1, Z6
 	VBROADCASTF32X4  (BX)(CX*2), K2, Z6
 	VBROADCASTF32X4  (BX)(DX*1), K3, Z6
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z7
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z7
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z7
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z7
+	ADDQ             $0x10, SI
 	VPERMPS          Z6, Z5, Z6
 	VMOVUPS          Z6, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z6
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z6
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z6
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z6
-	VPERMPS          Z6, Z5, Z6
-	VMOVUPS          Z6, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z7, Z5, Z7
+	VMOVUPS          Z7, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
@@ -2746,17 +2943,16 @@ groups:
 	LEAQ             (CX)(DX*1), BX
 	ADDQ             BX, scales+32(FP)
 	ADDQ             BX, biases+40(FP)
-	DECQ             fours+96(FP)
+	DECQ             fours+104(FP)
 	JNZ              rows
 	VZEROUPPER
 	RET
 
-// func groupDotsTable16x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// func groupDotsTable16x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
-TEXT ·groupDotsTable16x1VNNI512(SB), NOSPLIT, $192-120
+TEXT ·groupDotsTable16x1VNNI512(SB), NOSPLIT, $192-128
 	MOVQ            stride+24(FP), AX
-	MOVQ            groups+48(FP), CX
-	SHLQ            $0x02, CX
+	MOVQ            pitch+48(FP), CX
 	LEAQ            (CX)(CX*2), DX
 	LEAQ            (AX)(AX*2), R8
 	MOVL            $0x0f0f0f0f, BX
@@ -2769,18 +2965,18 @@ TEXT ·groupDotsTable16x1VNNI512(SB), NOSPLIT, $192-120
 	VMOVD           BX, X0
 	VPBROADCASTD    X0, Z4
 	VPXORD          Z5, Z5, Z5
-	MOVQ            control+104(FP), BX
+	MOVQ            control+112(FP), BX
 	VBROADCASTI32X4 (BX), Z6
 	VMOVDQU64       pairsOfTwoRows<>+0(SB), Z7
 	VMOVDQU32       powersOfGroups<>+0(SB), Z8
 
 rows:
 	MOVQ      scales+32(FP), BX
-	MOVQ      blocks+88(FP), R11
+	MOVQ      blocks+96(FP), R11
 	MOVQ      codes+16(FP), SI
 	MOVQ      SI, DI
-	MOVQ      x+56(FP), R9
-	MOVQ      powers+72(FP), R10
+	MOVQ      x+64(FP), R9
+	MOVQ      powers+80(FP), R10
 	VMOVDQA32 Z5, Z0
 	VMOVDQA32 Z5, Z1
 
@@ -2936,7 +3132,7 @@ block:
 	ADDQ          BX, codes+16(FP)
 	LEAQ          (CX)(DX*1), BX
 	ADDQ          BX, scales+32(FP)
-	DECQ          fours+96(FP)
+	DECQ          fours+104(FP)
 	JNZ           rows
 	VZEROUPPER
 	RET
@@ -2969,12 +3165,11 @@ DATA powersOfGroups<>+56(SB)/4, $0x00000006
 DATA powersOfGroups<>+60(SB)/4, $0x00000006
 GLOBL powersOfGroups<>(SB), RODATA|NOPTR, $64
 
-// func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x47800000, BX
@@ -2987,101 +3182,135 @@ TEXT ·groupDotsNatural32x1VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z3
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R12
+	MOVQ      blocks+96(FP), R12
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X2, X0
 
 groups:
-	VBROADCASTF32X4  (BX), Z4
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z4
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z4
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z4
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z4
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z4
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z4
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z4
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z5
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z5
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z5
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z5
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y4
+	VPBROADCASTQ (BX)(CX*1), K4, Y4
+	VPBROADCASTQ (BX)(CX*2), K5, Y4
+	VPBROADCASTQ (BX)(DX*1), K6, Y4
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y5
+	VPBROADCASTQ (SI)(CX*1), K4, Y5
+	VPBROADCASTQ (SI)(CX*2), K5, Y5
+	VPBROADCASTQ (SI)(DX*1), K6, Y5
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y4, Z4
+	VPSLLD       $0x10, Z4, Z4
+	VPMOVZXWD    Y5, Z5
+	VPSLLD       $0x10, Z5, Z5
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y4, Z4
+	VCVTPH2PS Y5, Z5
+
+loaded:
 	VPERMPS          Z4, Z3, Z4
 	VMOVUPS          Z4, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z4
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z4
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z4
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z4
-	VPERMPS          Z4, Z3, Z4
-	VMOVUPS          Z4, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z5, Z3, Z5
+	VMOVUPS          Z5, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z4
-	VMOVDQU32        64(R10), Z7
+	VMOVDQU32        64(R10), Z5
 	VMOVDQU32        128(R10), Z8
 	VMOVDQU32        (DI), Z9
 	VMOVDQA32        Z2, Z10
 	VPDPBUSD         Z4, Z9, Z10
 	VMOVDQA32        Z2, Z11
-	VPDPBUSD         Z7, Z9, Z11
+	VPDPBUSD         Z5, Z9, Z11
 	VPSLLD           $0x08, Z11, Z11
 	VPDPBUSD         Z8, Z9, Z11
 	VMOVDQU32        (DI)(AX*1), Z9
 	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z9, Z12
 	VMOVDQA32        Z2, Z13
-	VPDPBUSD         Z7, Z9, Z13
+	VPDPBUSD         Z5, Z9, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z8, Z9, Z13
 	VMOVDQU32        (DI)(AX*2), Z9
 	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z9, Z14
 	VMOVDQA32        Z2, Z15
-	VPDPBUSD         Z7, Z9, Z15
+	VPDPBUSD         Z5, Z9, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z8, Z9, Z15
 	VMOVDQU32        (DI)(R9*1), Z9
 	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z9, Z16
 	VMOVDQA32        Z2, Z4
-	VPDPBUSD         Z7, Z9, Z4
+	VPDPBUSD         Z5, Z9, Z4
 	VPSLLD           $0x08, Z4, Z4
 	VPDPBUSD         Z8, Z9, Z4
-	VPUNPCKLDQ       Z12, Z10, Z7
+	VPUNPCKLDQ       Z12, Z10, Z5
 	VPUNPCKHDQ       Z12, Z10, Z10
-	VPADDD           Z7, Z10, Z10
-	VPUNPCKLDQ       Z16, Z14, Z7
+	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z16, Z14, Z5
 	VPUNPCKHDQ       Z16, Z14, Z14
-	VPADDD           Z7, Z14, Z14
-	VPUNPCKLQDQ      Z14, Z10, Z7
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLQDQ      Z14, Z10, Z5
 	VPUNPCKHQDQ      Z14, Z10, Z10
-	VPADDD           Z7, Z10, Z10
-	VPUNPCKLDQ       Z13, Z11, Z7
+	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z13, Z11, Z5
 	VPUNPCKHDQ       Z13, Z11, Z11
-	VPADDD           Z7, Z11, Z11
-	VPUNPCKLDQ       Z4, Z15, Z7
+	VPADDD           Z5, Z11, Z11
+	VPUNPCKLDQ       Z4, Z15, Z5
 	VPUNPCKHDQ       Z4, Z15, Z15
-	VPADDD           Z7, Z15, Z15
+	VPADDD           Z5, Z15, Z15
 	VPUNPCKLQDQ      Z15, Z11, Z4
 	VPUNPCKHQDQ      Z15, Z11, Z11
 	VPADDD           Z4, Z11, Z11
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z11, Z10, Z4
-	VSHUFI32X4       $0xdd, Z11, Z10, Z7
-	VPADDD           Z7, Z4, Z4
+	VSHUFI32X4       $0xdd, Z11, Z10, Z5
+	VPADDD           Z5, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
-	VEXTRACTF64X4    $0x01, Z4, Y5
-	VFMADD231PS      Z1, Z4, Z5
-	VEXTRACTF32X4    $0x01, Z5, X4
-	VMOVUPS          (SP), X6
+	VEXTRACTF64X4    $0x01, Z4, Y6
+	VFMADD231PS      Z1, Z4, Z6
+	VEXTRACTF32X4    $0x01, Z6, X4
+	VMOVUPS          (SP), X5
 	VMOVUPS          64(SP), X7
-	VMULPS.BCST      (R11), X6, X6
+	VMULPS.BCST      (R11), X5, X5
 	VFMADD231PS.BCST 4(R11), X7, X0
-	VFMADD231PS      X5, X6, X0
+	VFMADD231PS      X6, X5, X0
 	VMOVUPS          16(SP), X5
 	VMOVUPS          80(SP), X6
 	VMULPS.BCST      8(R11), X5, X5
@@ -3096,68 +3325,68 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z4
-	VMOVDQU32        64(R10), Z7
+	VMOVDQU32        64(R10), Z5
 	VMOVDQU32        128(R10), Z8
 	VMOVDQU32        (DI), Z9
 	VMOVDQA32        Z2, Z10
 	VPDPBUSD         Z4, Z9, Z10
 	VMOVDQA32        Z2, Z11
-	VPDPBUSD         Z7, Z9, Z11
+	VPDPBUSD         Z5, Z9, Z11
 	VPSLLD           $0x08, Z11, Z11
 	VPDPBUSD         Z8, Z9, Z11
 	VMOVDQU32        (DI)(AX*1), Z9
 	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z9, Z12
 	VMOVDQA32        Z2, Z13
-	VPDPBUSD         Z7, Z9, Z13
+	VPDPBUSD         Z5, Z9, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z8, Z9, Z13
 	VMOVDQU32        (DI)(AX*2), Z9
 	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z9, Z14
 	VMOVDQA32        Z2, Z15
-	VPDPBUSD         Z7, Z9, Z15
+	VPDPBUSD         Z5, Z9, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z8, Z9, Z15
 	VMOVDQU32        (DI)(R9*1), Z9
 	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z9, Z16
 	VMOVDQA32        Z2, Z4
-	VPDPBUSD         Z7, Z9, Z4
+	VPDPBUSD         Z5, Z9, Z4
 	VPSLLD           $0x08, Z4, Z4
 	VPDPBUSD         Z8, Z9, Z4
-	VPUNPCKLDQ       Z12, Z10, Z7
+	VPUNPCKLDQ       Z12, Z10, Z5
 	VPUNPCKHDQ       Z12, Z10, Z10
-	VPADDD           Z7, Z10, Z10
-	VPUNPCKLDQ       Z16, Z14, Z7
+	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z16, Z14, Z5
 	VPUNPCKHDQ       Z16, Z14, Z14
-	VPADDD           Z7, Z14, Z14
-	VPUNPCKLQDQ      Z14, Z10, Z7
+	VPADDD           Z5, Z14, Z14
+	VPUNPCKLQDQ      Z14, Z10, Z5
 	VPUNPCKHQDQ      Z14, Z10, Z10
-	VPADDD           Z7, Z10, Z10
-	VPUNPCKLDQ       Z13, Z11, Z7
+	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z13, Z11, Z5
 	VPUNPCKHDQ       Z13, Z11, Z11
-	VPADDD           Z7, Z11, Z11
-	VPUNPCKLDQ       Z4, Z15, Z7
+	VPADDD           Z5, Z11, Z11
+	VPUNPCKLDQ       Z4, Z15, Z5
 	VPUNPCKHDQ       Z4, Z15, Z15
-	VPADDD           Z7, Z15, Z15
+	VPADDD           Z5, Z15, Z15
 	VPUNPCKLQDQ      Z15, Z11, Z4
 	VPUNPCKHQDQ      Z15, Z11, Z11
 	VPADDD           Z4, Z11, Z11
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z11, Z10, Z4
-	VSHUFI32X4       $0xdd, Z11, Z10, Z7
-	VPADDD           Z7, Z4, Z4
+	VSHUFI32X4       $0xdd, Z11, Z10, Z5
+	VPADDD           Z5, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
-	VEXTRACTF64X4    $0x01, Z4, Y6
-	VFMADD231PS      Z1, Z4, Z6
-	VEXTRACTF32X4    $0x01, Z6, X4
+	VEXTRACTF64X4    $0x01, Z4, Y7
+	VFMADD231PS      Z1, Z4, Z7
+	VEXTRACTF32X4    $0x01, Z7, X4
 	VMOVUPS          32(SP), X5
-	VMOVUPS          96(SP), X7
+	VMOVUPS          96(SP), X6
 	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X7, X0
-	VFMADD231PS      X6, X5, X0
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X7, X5, X0
 	VMOVUPS          48(SP), X5
 	VMOVUPS          112(SP), X6
 	VMULPS.BCST      8(R11), X5, X5
@@ -3177,17 +3406,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural64x1VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsNatural64x1VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x47800000, BX
@@ -3200,171 +3428,133 @@ TEXT ·groupDotsNatural64x1VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z3
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R12
+	MOVQ      blocks+96(FP), R12
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X2, X0
 
 groups:
-	VBROADCASTF32X4  (BX), Z4
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z4
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z4
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z4
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z4
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z4
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z4
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z4
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z5
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z5
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z5
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z5
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y4
+	VPBROADCASTQ (BX)(CX*1), K4, Y4
+	VPBROADCASTQ (BX)(CX*2), K5, Y4
+	VPBROADCASTQ (BX)(DX*1), K6, Y4
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y5
+	VPBROADCASTQ (SI)(CX*1), K4, Y5
+	VPBROADCASTQ (SI)(CX*2), K5, Y5
+	VPBROADCASTQ (SI)(DX*1), K6, Y5
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y4, Z4
+	VPSLLD       $0x10, Z4, Z4
+	VPMOVZXWD    Y5, Z5
+	VPSLLD       $0x10, Z5, Z5
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y4, Z4
+	VCVTPH2PS Y5, Z5
+
+loaded:
 	VPERMPS          Z4, Z3, Z4
 	VMOVUPS          Z4, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z4
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z4
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z4
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z4
-	VPERMPS          Z4, Z3, Z4
-	VMOVUPS          Z4, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z5, Z3, Z5
+	VMOVUPS          Z5, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z4
-	VMOVDQU32        64(R10), Z9
+	VMOVDQU32        64(R10), Z5
 	VMOVDQU32        128(R10), Z10
 	VMOVDQU32        (DI), Z11
 	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z11, Z12
 	VMOVDQA32        Z2, Z13
-	VPDPBUSD         Z9, Z11, Z13
+	VPDPBUSD         Z5, Z11, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z10, Z11, Z13
 	VMOVDQU32        (DI)(AX*1), Z11
 	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z11, Z14
 	VMOVDQA32        Z2, Z15
-	VPDPBUSD         Z9, Z11, Z15
+	VPDPBUSD         Z5, Z11, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z10, Z11, Z15
 	VMOVDQU32        (DI)(AX*2), Z11
 	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z11, Z16
 	VMOVDQA32        Z2, Z17
-	VPDPBUSD         Z9, Z11, Z17
+	VPDPBUSD         Z5, Z11, Z17
 	VPSLLD           $0x08, Z17, Z17
 	VPDPBUSD         Z10, Z11, Z17
 	VMOVDQU32        (DI)(R9*1), Z11
 	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z11, Z18
 	VMOVDQA32        Z2, Z4
-	VPDPBUSD         Z9, Z11, Z4
+	VPDPBUSD         Z5, Z11, Z4
 	VPSLLD           $0x08, Z4, Z4
 	VPDPBUSD         Z10, Z11, Z4
-	VPUNPCKLDQ       Z14, Z12, Z9
+	VPUNPCKLDQ       Z14, Z12, Z5
 	VPUNPCKHDQ       Z14, Z12, Z12
-	VPADDD           Z9, Z12, Z12
-	VPUNPCKLDQ       Z18, Z16, Z9
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z18, Z16, Z5
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLQDQ      Z16, Z12, Z9
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLQDQ      Z16, Z12, Z5
 	VPUNPCKHQDQ      Z16, Z12, Z12
-	VPADDD           Z9, Z12, Z12
-	VPUNPCKLDQ       Z15, Z13, Z9
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z15, Z13, Z5
 	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z9, Z13, Z13
-	VPUNPCKLDQ       Z4, Z17, Z9
+	VPADDD           Z5, Z13, Z13
+	VPUNPCKLDQ       Z4, Z17, Z5
 	VPUNPCKHDQ       Z4, Z17, Z17
-	VPADDD           Z9, Z17, Z17
+	VPADDD           Z5, Z17, Z17
 	VPUNPCKLQDQ      Z17, Z13, Z4
 	VPUNPCKHQDQ      Z17, Z13, Z13
 	VPADDD           Z4, Z13, Z13
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z13, Z12, Z4
-	VSHUFI32X4       $0xdd, Z13, Z12, Z9
-	VPADDD           Z9, Z4, Z4
-	VSHUFI32X4       $0xb1, Z4, Z4, Z9
-	VPADDD           Z9, Z4, Z4
-	VCVTDQ2PS        Z4, Z4
-	VEXTRACTF64X4    $0x01, Z4, Y5
-	VFMADD231PS      Z1, Z4, Z5
-	VMOVUPS          (SP), X4
-	VMOVUPS          64(SP), X6
-	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X6, X0
-	VFMADD231PS      X5, X4, X0
-	ADDQ             $0x08, R11
-	DECQ             R12
-	JZ               store
-	PREFETCHT0       8192(R8)
-	PREFETCHT0       8256(R8)
-	PREFETCHT0       8320(R8)
-	PREFETCHT0       8384(R8)
-	ADDQ             $0x00000100, R8
-	VMOVDQU32        (R10), Z4
-	VMOVDQU32        64(R10), Z9
-	VMOVDQU32        128(R10), Z10
-	VMOVDQU32        (DI), Z11
-	VMOVDQA32        Z2, Z12
-	VPDPBUSD         Z4, Z11, Z12
-	VMOVDQA32        Z2, Z13
-	VPDPBUSD         Z9, Z11, Z13
-	VPSLLD           $0x08, Z13, Z13
-	VPDPBUSD         Z10, Z11, Z13
-	VMOVDQU32        (DI)(AX*1), Z11
-	VMOVDQA32        Z2, Z14
-	VPDPBUSD         Z4, Z11, Z14
-	VMOVDQA32        Z2, Z15
-	VPDPBUSD         Z9, Z11, Z15
-	VPSLLD           $0x08, Z15, Z15
-	VPDPBUSD         Z10, Z11, Z15
-	VMOVDQU32        (DI)(AX*2), Z11
-	VMOVDQA32        Z2, Z16
-	VPDPBUSD         Z4, Z11, Z16
-	VMOVDQA32        Z2, Z17
-	VPDPBUSD         Z9, Z11, Z17
-	VPSLLD           $0x08, Z17, Z17
-	VPDPBUSD         Z10, Z11, Z17
-	VMOVDQU32        (DI)(R9*1), Z11
-	VMOVDQA32        Z2, Z18
-	VPDPBUSD         Z4, Z11, Z18
-	VMOVDQA32        Z2, Z4
-	VPDPBUSD         Z9, Z11, Z4
-	VPSLLD           $0x08, Z4, Z4
-	VPDPBUSD         Z10, Z11, Z4
-	VPUNPCKLDQ       Z14, Z12, Z9
-	VPUNPCKHDQ       Z14, Z12, Z12
-	VPADDD           Z9, Z12, Z12
-	VPUNPCKLDQ       Z18, Z16, Z9
-	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLQDQ      Z16, Z12, Z9
-	VPUNPCKHQDQ      Z16, Z12, Z12
-	VPADDD           Z9, Z12, Z12
-	VPUNPCKLDQ       Z15, Z13, Z9
-	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z9, Z13, Z13
-	VPUNPCKLDQ       Z4, Z17, Z9
-	VPUNPCKHDQ       Z4, Z17, Z17
-	VPADDD           Z9, Z17, Z17
-	VPUNPCKLQDQ      Z17, Z13, Z4
-	VPUNPCKHQDQ      Z17, Z13, Z13
-	VPADDD           Z4, Z13, Z13
-	ADDQ             $0x00000040, DI
-	ADDQ             $0x000000c0, R10
-	VSHUFI32X4       $0x88, Z13, Z12, Z4
-	VSHUFI32X4       $0xdd, Z13, Z12, Z9
-	VPADDD           Z9, Z4, Z4
-	VSHUFI32X4       $0xb1, Z4, Z4, Z9
-	VPADDD           Z9, Z4, Z4
+	VSHUFI32X4       $0xdd, Z13, Z12, Z5
+	VPADDD           Z5, Z4, Z4
+	VSHUFI32X4       $0xb1, Z4, Z4, Z5
+	VPADDD           Z5, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y6
 	VFMADD231PS      Z1, Z4, Z6
-	VMOVUPS          16(SP), X4
-	VMOVUPS          80(SP), X5
+	VMOVUPS          (SP), X4
+	VMOVUPS          64(SP), X5
 	VMULPS.BCST      (R11), X4, X4
 	VFMADD231PS.BCST 4(R11), X5, X0
 	VFMADD231PS      X6, X4, X0
@@ -3377,66 +3567,66 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z4
-	VMOVDQU32        64(R10), Z9
+	VMOVDQU32        64(R10), Z5
 	VMOVDQU32        128(R10), Z10
 	VMOVDQU32        (DI), Z11
 	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z11, Z12
 	VMOVDQA32        Z2, Z13
-	VPDPBUSD         Z9, Z11, Z13
+	VPDPBUSD         Z5, Z11, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z10, Z11, Z13
 	VMOVDQU32        (DI)(AX*1), Z11
 	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z11, Z14
 	VMOVDQA32        Z2, Z15
-	VPDPBUSD         Z9, Z11, Z15
+	VPDPBUSD         Z5, Z11, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z10, Z11, Z15
 	VMOVDQU32        (DI)(AX*2), Z11
 	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z11, Z16
 	VMOVDQA32        Z2, Z17
-	VPDPBUSD         Z9, Z11, Z17
+	VPDPBUSD         Z5, Z11, Z17
 	VPSLLD           $0x08, Z17, Z17
 	VPDPBUSD         Z10, Z11, Z17
 	VMOVDQU32        (DI)(R9*1), Z11
 	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z11, Z18
 	VMOVDQA32        Z2, Z4
-	VPDPBUSD         Z9, Z11, Z4
+	VPDPBUSD         Z5, Z11, Z4
 	VPSLLD           $0x08, Z4, Z4
 	VPDPBUSD         Z10, Z11, Z4
-	VPUNPCKLDQ       Z14, Z12, Z9
+	VPUNPCKLDQ       Z14, Z12, Z5
 	VPUNPCKHDQ       Z14, Z12, Z12
-	VPADDD           Z9, Z12, Z12
-	VPUNPCKLDQ       Z18, Z16, Z9
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z18, Z16, Z5
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLQDQ      Z16, Z12, Z9
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLQDQ      Z16, Z12, Z5
 	VPUNPCKHQDQ      Z16, Z12, Z12
-	VPADDD           Z9, Z12, Z12
-	VPUNPCKLDQ       Z15, Z13, Z9
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z15, Z13, Z5
 	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z9, Z13, Z13
-	VPUNPCKLDQ       Z4, Z17, Z9
+	VPADDD           Z5, Z13, Z13
+	VPUNPCKLDQ       Z4, Z17, Z5
 	VPUNPCKHDQ       Z4, Z17, Z17
-	VPADDD           Z9, Z17, Z17
+	VPADDD           Z5, Z17, Z17
 	VPUNPCKLQDQ      Z17, Z13, Z4
 	VPUNPCKHQDQ      Z17, Z13, Z13
 	VPADDD           Z4, Z13, Z13
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z13, Z12, Z4
-	VSHUFI32X4       $0xdd, Z13, Z12, Z9
-	VPADDD           Z9, Z4, Z4
-	VSHUFI32X4       $0xb1, Z4, Z4, Z9
-	VPADDD           Z9, Z4, Z4
+	VSHUFI32X4       $0xdd, Z13, Z12, Z5
+	VPADDD           Z5, Z4, Z4
+	VSHUFI32X4       $0xb1, Z4, Z4, Z5
+	VPADDD           Z5, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y7
 	VFMADD231PS      Z1, Z4, Z7
-	VMOVUPS          32(SP), X4
-	VMOVUPS          96(SP), X5
+	VMOVUPS          16(SP), X4
+	VMOVUPS          80(SP), X5
 	VMULPS.BCST      (R11), X4, X4
 	VFMADD231PS.BCST 4(R11), X5, X0
 	VFMADD231PS      X7, X4, X0
@@ -3449,69 +3639,141 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (R10), Z4
-	VMOVDQU32        64(R10), Z9
+	VMOVDQU32        64(R10), Z5
 	VMOVDQU32        128(R10), Z10
 	VMOVDQU32        (DI), Z11
 	VMOVDQA32        Z2, Z12
 	VPDPBUSD         Z4, Z11, Z12
 	VMOVDQA32        Z2, Z13
-	VPDPBUSD         Z9, Z11, Z13
+	VPDPBUSD         Z5, Z11, Z13
 	VPSLLD           $0x08, Z13, Z13
 	VPDPBUSD         Z10, Z11, Z13
 	VMOVDQU32        (DI)(AX*1), Z11
 	VMOVDQA32        Z2, Z14
 	VPDPBUSD         Z4, Z11, Z14
 	VMOVDQA32        Z2, Z15
-	VPDPBUSD         Z9, Z11, Z15
+	VPDPBUSD         Z5, Z11, Z15
 	VPSLLD           $0x08, Z15, Z15
 	VPDPBUSD         Z10, Z11, Z15
 	VMOVDQU32        (DI)(AX*2), Z11
 	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z11, Z16
 	VMOVDQA32        Z2, Z17
-	VPDPBUSD         Z9, Z11, Z17
+	VPDPBUSD         Z5, Z11, Z17
 	VPSLLD           $0x08, Z17, Z17
 	VPDPBUSD         Z10, Z11, Z17
 	VMOVDQU32        (DI)(R9*1), Z11
 	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z11, Z18
 	VMOVDQA32        Z2, Z4
-	VPDPBUSD         Z9, Z11, Z4
+	VPDPBUSD         Z5, Z11, Z4
 	VPSLLD           $0x08, Z4, Z4
 	VPDPBUSD         Z10, Z11, Z4
-	VPUNPCKLDQ       Z14, Z12, Z9
+	VPUNPCKLDQ       Z14, Z12, Z5
 	VPUNPCKHDQ       Z14, Z12, Z12
-	VPADDD           Z9, Z12, Z12
-	VPUNPCKLDQ       Z18, Z16, Z9
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z18, Z16, Z5
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLQDQ      Z16, Z12, Z9
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLQDQ      Z16, Z12, Z5
 	VPUNPCKHQDQ      Z16, Z12, Z12
-	VPADDD           Z9, Z12, Z12
-	VPUNPCKLDQ       Z15, Z13, Z9
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z15, Z13, Z5
 	VPUNPCKHDQ       Z15, Z13, Z13
-	VPADDD           Z9, Z13, Z13
-	VPUNPCKLDQ       Z4, Z17, Z9
+	VPADDD           Z5, Z13, Z13
+	VPUNPCKLDQ       Z4, Z17, Z5
 	VPUNPCKHDQ       Z4, Z17, Z17
-	VPADDD           Z9, Z17, Z17
+	VPADDD           Z5, Z17, Z17
 	VPUNPCKLQDQ      Z17, Z13, Z4
 	VPUNPCKHQDQ      Z17, Z13, Z13
 	VPADDD           Z4, Z13, Z13
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	VSHUFI32X4       $0x88, Z13, Z12, Z4
-	VSHUFI32X4       $0xdd, Z13, Z12, Z9
-	VPADDD           Z9, Z4, Z4
-	VSHUFI32X4       $0xb1, Z4, Z4, Z9
-	VPADDD           Z9, Z4, Z4
+	VSHUFI32X4       $0xdd, Z13, Z12, Z5
+	VPADDD           Z5, Z4, Z4
+	VSHUFI32X4       $0xb1, Z4, Z4, Z5
+	VPADDD           Z5, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y8
 	VFMADD231PS      Z1, Z4, Z8
+	VMOVUPS          32(SP), X4
+	VMOVUPS          96(SP), X5
+	VMULPS.BCST      (R11), X4, X4
+	VFMADD231PS.BCST 4(R11), X5, X0
+	VFMADD231PS      X8, X4, X0
+	ADDQ             $0x08, R11
+	DECQ             R12
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	ADDQ             $0x00000100, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        64(R10), Z5
+	VMOVDQU32        128(R10), Z10
+	VMOVDQU32        (DI), Z11
+	VMOVDQA32        Z2, Z12
+	VPDPBUSD         Z4, Z11, Z12
+	VMOVDQA32        Z2, Z13
+	VPDPBUSD         Z5, Z11, Z13
+	VPSLLD           $0x08, Z13, Z13
+	VPDPBUSD         Z10, Z11, Z13
+	VMOVDQU32        (DI)(AX*1), Z11
+	VMOVDQA32        Z2, Z14
+	VPDPBUSD         Z4, Z11, Z14
+	VMOVDQA32        Z2, Z15
+	VPDPBUSD         Z5, Z11, Z15
+	VPSLLD           $0x08, Z15, Z15
+	VPDPBUSD         Z10, Z11, Z15
+	VMOVDQU32        (DI)(AX*2), Z11
+	VMOVDQA32        Z2, Z16
+	VPDPBUSD         Z4, Z11, Z16
+	VMOVDQA32        Z2, Z17
+	VPDPBUSD         Z5, Z11, Z17
+	VPSLLD           $0x08, Z17, Z17
+	VPDPBUSD         Z10, Z11, Z17
+	VMOVDQU32        (DI)(R9*1), Z11
+	VMOVDQA32        Z2, Z18
+	VPDPBUSD         Z4, Z11, Z18
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z5, Z11, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z10, Z11, Z4
+	VPUNPCKLDQ       Z14, Z12, Z5
+	VPUNPCKHDQ       Z14, Z12, Z12
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z18, Z16, Z5
+	VPUNPCKHDQ       Z18, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLQDQ      Z16, Z12, Z5
+	VPUNPCKHQDQ      Z16, Z12, Z12
+	VPADDD           Z5, Z12, Z12
+	VPUNPCKLDQ       Z15, Z13, Z5
+	VPUNPCKHDQ       Z15, Z13, Z13
+	VPADDD           Z5, Z13, Z13
+	VPUNPCKLDQ       Z4, Z17, Z5
+	VPUNPCKHDQ       Z4, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLQDQ      Z17, Z13, Z4
+	VPUNPCKHQDQ      Z17, Z13, Z13
+	VPADDD           Z4, Z13, Z13
+	ADDQ             $0x00000040, DI
+	ADDQ             $0x000000c0, R10
+	VSHUFI32X4       $0x88, Z13, Z12, Z4
+	VSHUFI32X4       $0xdd, Z13, Z12, Z5
+	VPADDD           Z5, Z4, Z4
+	VSHUFI32X4       $0xb1, Z4, Z4, Z5
+	VPADDD           Z5, Z4, Z4
+	VCVTDQ2PS        Z4, Z4
+	VEXTRACTF64X4    $0x01, Z4, Y9
+	VFMADD231PS      Z1, Z4, Z9
 	VMOVUPS          48(SP), X4
 	VMOVUPS          112(SP), X5
 	VMULPS.BCST      (R11), X4, X4
 	VFMADD231PS.BCST 4(R11), X5, X0
-	VFMADD231PS      X8, X4, X0
+	VFMADD231PS      X9, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JNZ              groups
@@ -3526,17 +3788,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural128x1VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsNatural128x1VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x47800000, BX
@@ -3549,33 +3810,67 @@ TEXT ·groupDotsNatural128x1VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z3
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R12
+	MOVQ      blocks+96(FP), R12
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X2, X0
 
 groups:
-	VBROADCASTF32X4  (BX), Z4
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z4
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z4
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z4
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z4
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z4
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z4
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z4
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z5
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z5
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z5
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z5
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y4
+	VPBROADCASTQ (BX)(CX*1), K4, Y4
+	VPBROADCASTQ (BX)(CX*2), K5, Y4
+	VPBROADCASTQ (BX)(DX*1), K6, Y4
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y5
+	VPBROADCASTQ (SI)(CX*1), K4, Y5
+	VPBROADCASTQ (SI)(CX*2), K5, Y5
+	VPBROADCASTQ (SI)(DX*1), K6, Y5
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y4, Z4
+	VPSLLD       $0x10, Z4, Z4
+	VPMOVZXWD    Y5, Z5
+	VPSLLD       $0x10, Z5, Z5
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y4, Z4
+	VCVTPH2PS Y5, Z5
+
+loaded:
 	VPERMPS          Z4, Z3, Z4
 	VMOVUPS          Z4, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z4
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z4
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z4
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z4
-	VPERMPS          Z4, Z3, Z4
-	VMOVUPS          Z4, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z5, Z3, Z5
+	VMOVUPS          Z5, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
@@ -3586,7 +3881,7 @@ groups:
 	PREFETCHT0       8640(R8)
 	ADDQ             $0x00000200, R8
 	VMOVDQU32        (R10), Z4
-	VMOVDQU32        192(R10), Z9
+	VMOVDQU32        192(R10), Z5
 	VMOVDQU32        64(R10), Z10
 	VMOVDQU32        256(R10), Z11
 	VMOVDQU32        128(R10), Z12
@@ -3595,7 +3890,7 @@ groups:
 	VMOVDQU32        64(DI), Z15
 	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z14, Z16
-	VPDPBUSD         Z9, Z15, Z16
+	VPDPBUSD         Z5, Z15, Z16
 	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z10, Z14, Z17
 	VPDPBUSD         Z11, Z15, Z17
@@ -3606,7 +3901,7 @@ groups:
 	VMOVDQU32        64(DI)(AX*1), Z15
 	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z14, Z18
-	VPDPBUSD         Z9, Z15, Z18
+	VPDPBUSD         Z5, Z15, Z18
 	VMOVDQA32        Z2, Z19
 	VPDPBUSD         Z10, Z14, Z19
 	VPDPBUSD         Z11, Z15, Z19
@@ -3617,7 +3912,7 @@ groups:
 	VMOVDQU32        64(DI)(AX*2), Z15
 	VMOVDQA32        Z2, Z20
 	VPDPBUSD         Z4, Z14, Z20
-	VPDPBUSD         Z9, Z15, Z20
+	VPDPBUSD         Z5, Z15, Z20
 	VMOVDQA32        Z2, Z21
 	VPDPBUSD         Z10, Z14, Z21
 	VPDPBUSD         Z11, Z15, Z21
@@ -3628,138 +3923,43 @@ groups:
 	VMOVDQU32        64(DI)(R9*1), Z15
 	VMOVDQA32        Z2, Z22
 	VPDPBUSD         Z4, Z14, Z22
-	VPDPBUSD         Z9, Z15, Z22
+	VPDPBUSD         Z5, Z15, Z22
 	VMOVDQA32        Z2, Z4
 	VPDPBUSD         Z10, Z14, Z4
 	VPDPBUSD         Z11, Z15, Z4
 	VPSLLD           $0x08, Z4, Z4
 	VPDPBUSD         Z12, Z14, Z4
 	VPDPBUSD         Z13, Z15, Z4
-	VPUNPCKLDQ       Z18, Z16, Z9
+	VPUNPCKLDQ       Z18, Z16, Z5
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLDQ       Z22, Z20, Z9
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z22, Z20, Z5
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z9, Z20, Z20
-	VPUNPCKLQDQ      Z20, Z16, Z9
+	VPADDD           Z5, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z5
 	VPUNPCKHQDQ      Z20, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLDQ       Z19, Z17, Z9
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z19, Z17, Z5
 	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z9, Z17, Z17
-	VPUNPCKLDQ       Z4, Z21, Z9
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z4, Z21, Z5
 	VPUNPCKHDQ       Z4, Z21, Z21
-	VPADDD           Z9, Z21, Z21
+	VPADDD           Z5, Z21, Z21
 	VPUNPCKLQDQ      Z21, Z17, Z4
 	VPUNPCKHQDQ      Z21, Z17, Z17
 	VPADDD           Z4, Z17, Z17
 	ADDQ             $0x00000080, DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z17, Z16, Z4
-	VSHUFI32X4       $0xdd, Z17, Z16, Z9
-	VPADDD           Z9, Z4, Z4
-	VSHUFI32X4       $0xb1, Z4, Z4, Z9
-	VPADDD           Z9, Z4, Z4
-	VCVTDQ2PS        Z4, Z4
-	VEXTRACTF64X4    $0x01, Z4, Y5
-	VFMADD231PS      Z1, Z4, Z5
-	VMOVUPS          (SP), X4
-	VMOVUPS          64(SP), X6
-	VMULPS.BCST      (R11), X4, X4
-	VFMADD231PS.BCST 4(R11), X6, X0
-	VFMADD231PS      X5, X4, X0
-	ADDQ             $0x08, R11
-	DECQ             R12
-	JZ               store
-	PREFETCHT0       8192(R8)
-	PREFETCHT0       8256(R8)
-	PREFETCHT0       8320(R8)
-	PREFETCHT0       8384(R8)
-	PREFETCHT0       8448(R8)
-	PREFETCHT0       8512(R8)
-	PREFETCHT0       8576(R8)
-	PREFETCHT0       8640(R8)
-	ADDQ             $0x00000200, R8
-	VMOVDQU32        (R10), Z4
-	VMOVDQU32        192(R10), Z9
-	VMOVDQU32        64(R10), Z10
-	VMOVDQU32        256(R10), Z11
-	VMOVDQU32        128(R10), Z12
-	VMOVDQU32        320(R10), Z13
-	VMOVDQU32        (DI), Z14
-	VMOVDQU32        64(DI), Z15
-	VMOVDQA32        Z2, Z16
-	VPDPBUSD         Z4, Z14, Z16
-	VPDPBUSD         Z9, Z15, Z16
-	VMOVDQA32        Z2, Z17
-	VPDPBUSD         Z10, Z14, Z17
-	VPDPBUSD         Z11, Z15, Z17
-	VPSLLD           $0x08, Z17, Z17
-	VPDPBUSD         Z12, Z14, Z17
-	VPDPBUSD         Z13, Z15, Z17
-	VMOVDQU32        (DI)(AX*1), Z14
-	VMOVDQU32        64(DI)(AX*1), Z15
-	VMOVDQA32        Z2, Z18
-	VPDPBUSD         Z4, Z14, Z18
-	VPDPBUSD         Z9, Z15, Z18
-	VMOVDQA32        Z2, Z19
-	VPDPBUSD         Z10, Z14, Z19
-	VPDPBUSD         Z11, Z15, Z19
-	VPSLLD           $0x08, Z19, Z19
-	VPDPBUSD         Z12, Z14, Z19
-	VPDPBUSD         Z13, Z15, Z19
-	VMOVDQU32        (DI)(AX*2), Z14
-	VMOVDQU32        64(DI)(AX*2), Z15
-	VMOVDQA32        Z2, Z20
-	VPDPBUSD         Z4, Z14, Z20
-	VPDPBUSD         Z9, Z15, Z20
-	VMOVDQA32        Z2, Z21
-	VPDPBUSD         Z10, Z14, Z21
-	VPDPBUSD         Z11, Z15, Z21
-	VPSLLD           $0x08, Z21, Z21
-	VPDPBUSD         Z12, Z14, Z21
-	VPDPBUSD         Z13, Z15, Z21
-	VMOVDQU32        (DI)(R9*1), Z14
-	VMOVDQU32        64(DI)(R9*1), Z15
-	VMOVDQA32        Z2, Z22
-	VPDPBUSD         Z4, Z14, Z22
-	VPDPBUSD         Z9, Z15, Z22
-	VMOVDQA32        Z2, Z4
-	VPDPBUSD         Z10, Z14, Z4
-	VPDPBUSD         Z11, Z15, Z4
-	VPSLLD           $0x08, Z4, Z4
-	VPDPBUSD         Z12, Z14, Z4
-	VPDPBUSD         Z13, Z15, Z4
-	VPUNPCKLDQ       Z18, Z16, Z9
-	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLDQ       Z22, Z20, Z9
-	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z9, Z20, Z20
-	VPUNPCKLQDQ      Z20, Z16, Z9
-	VPUNPCKHQDQ      Z20, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLDQ       Z19, Z17, Z9
-	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z9, Z17, Z17
-	VPUNPCKLDQ       Z4, Z21, Z9
-	VPUNPCKHDQ       Z4, Z21, Z21
-	VPADDD           Z9, Z21, Z21
-	VPUNPCKLQDQ      Z21, Z17, Z4
-	VPUNPCKHQDQ      Z21, Z17, Z17
-	VPADDD           Z4, Z17, Z17
-	ADDQ             $0x00000080, DI
-	ADDQ             $0x00000180, R10
-	VSHUFI32X4       $0x88, Z17, Z16, Z4
-	VSHUFI32X4       $0xdd, Z17, Z16, Z9
-	VPADDD           Z9, Z4, Z4
-	VSHUFI32X4       $0xb1, Z4, Z4, Z9
-	VPADDD           Z9, Z4, Z4
+	VSHUFI32X4       $0xdd, Z17, Z16, Z5
+	VPADDD           Z5, Z4, Z4
+	VSHUFI32X4       $0xb1, Z4, Z4, Z5
+	VPADDD           Z5, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y6
 	VFMADD231PS      Z1, Z4, Z6
-	VMOVUPS          16(SP), X4
-	VMOVUPS          80(SP), X5
+	VMOVUPS          (SP), X4
+	VMOVUPS          64(SP), X5
 	VMULPS.BCST      (R11), X4, X4
 	VFMADD231PS.BCST 4(R11), X5, X0
 	VFMADD231PS      X6, X4, X0
@@ -3776,7 +3976,7 @@ groups:
 	PREFETCHT0       8640(R8)
 	ADDQ             $0x00000200, R8
 	VMOVDQU32        (R10), Z4
-	VMOVDQU32        192(R10), Z9
+	VMOVDQU32        192(R10), Z5
 	VMOVDQU32        64(R10), Z10
 	VMOVDQU32        256(R10), Z11
 	VMOVDQU32        128(R10), Z12
@@ -3785,7 +3985,7 @@ groups:
 	VMOVDQU32        64(DI), Z15
 	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z14, Z16
-	VPDPBUSD         Z9, Z15, Z16
+	VPDPBUSD         Z5, Z15, Z16
 	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z10, Z14, Z17
 	VPDPBUSD         Z11, Z15, Z17
@@ -3796,7 +3996,7 @@ groups:
 	VMOVDQU32        64(DI)(AX*1), Z15
 	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z14, Z18
-	VPDPBUSD         Z9, Z15, Z18
+	VPDPBUSD         Z5, Z15, Z18
 	VMOVDQA32        Z2, Z19
 	VPDPBUSD         Z10, Z14, Z19
 	VPDPBUSD         Z11, Z15, Z19
@@ -3807,7 +4007,7 @@ groups:
 	VMOVDQU32        64(DI)(AX*2), Z15
 	VMOVDQA32        Z2, Z20
 	VPDPBUSD         Z4, Z14, Z20
-	VPDPBUSD         Z9, Z15, Z20
+	VPDPBUSD         Z5, Z15, Z20
 	VMOVDQA32        Z2, Z21
 	VPDPBUSD         Z10, Z14, Z21
 	VPDPBUSD         Z11, Z15, Z21
@@ -3818,43 +4018,43 @@ groups:
 	VMOVDQU32        64(DI)(R9*1), Z15
 	VMOVDQA32        Z2, Z22
 	VPDPBUSD         Z4, Z14, Z22
-	VPDPBUSD         Z9, Z15, Z22
+	VPDPBUSD         Z5, Z15, Z22
 	VMOVDQA32        Z2, Z4
 	VPDPBUSD         Z10, Z14, Z4
 	VPDPBUSD         Z11, Z15, Z4
 	VPSLLD           $0x08, Z4, Z4
 	VPDPBUSD         Z12, Z14, Z4
 	VPDPBUSD         Z13, Z15, Z4
-	VPUNPCKLDQ       Z18, Z16, Z9
+	VPUNPCKLDQ       Z18, Z16, Z5
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLDQ       Z22, Z20, Z9
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z22, Z20, Z5
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z9, Z20, Z20
-	VPUNPCKLQDQ      Z20, Z16, Z9
+	VPADDD           Z5, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z5
 	VPUNPCKHQDQ      Z20, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLDQ       Z19, Z17, Z9
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z19, Z17, Z5
 	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z9, Z17, Z17
-	VPUNPCKLDQ       Z4, Z21, Z9
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z4, Z21, Z5
 	VPUNPCKHDQ       Z4, Z21, Z21
-	VPADDD           Z9, Z21, Z21
+	VPADDD           Z5, Z21, Z21
 	VPUNPCKLQDQ      Z21, Z17, Z4
 	VPUNPCKHQDQ      Z21, Z17, Z17
 	VPADDD           Z4, Z17, Z17
 	ADDQ             $0x00000080, DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z17, Z16, Z4
-	VSHUFI32X4       $0xdd, Z17, Z16, Z9
-	VPADDD           Z9, Z4, Z4
-	VSHUFI32X4       $0xb1, Z4, Z4, Z9
-	VPADDD           Z9, Z4, Z4
+	VSHUFI32X4       $0xdd, Z17, Z16, Z5
+	VPADDD           Z5, Z4, Z4
+	VSHUFI32X4       $0xb1, Z4, Z4, Z5
+	VPADDD           Z5, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y7
 	VFMADD231PS      Z1, Z4, Z7
-	VMOVUPS          32(SP), X4
-	VMOVUPS          96(SP), X5
+	VMOVUPS          16(SP), X4
+	VMOVUPS          80(SP), X5
 	VMULPS.BCST      (R11), X4, X4
 	VFMADD231PS.BCST 4(R11), X5, X0
 	VFMADD231PS      X7, X4, X0
@@ -3871,7 +4071,7 @@ groups:
 	PREFETCHT0       8640(R8)
 	ADDQ             $0x00000200, R8
 	VMOVDQU32        (R10), Z4
-	VMOVDQU32        192(R10), Z9
+	VMOVDQU32        192(R10), Z5
 	VMOVDQU32        64(R10), Z10
 	VMOVDQU32        256(R10), Z11
 	VMOVDQU32        128(R10), Z12
@@ -3880,7 +4080,7 @@ groups:
 	VMOVDQU32        64(DI), Z15
 	VMOVDQA32        Z2, Z16
 	VPDPBUSD         Z4, Z14, Z16
-	VPDPBUSD         Z9, Z15, Z16
+	VPDPBUSD         Z5, Z15, Z16
 	VMOVDQA32        Z2, Z17
 	VPDPBUSD         Z10, Z14, Z17
 	VPDPBUSD         Z11, Z15, Z17
@@ -3891,7 +4091,7 @@ groups:
 	VMOVDQU32        64(DI)(AX*1), Z15
 	VMOVDQA32        Z2, Z18
 	VPDPBUSD         Z4, Z14, Z18
-	VPDPBUSD         Z9, Z15, Z18
+	VPDPBUSD         Z5, Z15, Z18
 	VMOVDQA32        Z2, Z19
 	VPDPBUSD         Z10, Z14, Z19
 	VPDPBUSD         Z11, Z15, Z19
@@ -3902,7 +4102,7 @@ groups:
 	VMOVDQU32        64(DI)(AX*2), Z15
 	VMOVDQA32        Z2, Z20
 	VPDPBUSD         Z4, Z14, Z20
-	VPDPBUSD         Z9, Z15, Z20
+	VPDPBUSD         Z5, Z15, Z20
 	VMOVDQA32        Z2, Z21
 	VPDPBUSD         Z10, Z14, Z21
 	VPDPBUSD         Z11, Z15, Z21
@@ -3913,46 +4113,141 @@ groups:
 	VMOVDQU32        64(DI)(R9*1), Z15
 	VMOVDQA32        Z2, Z22
 	VPDPBUSD         Z4, Z14, Z22
-	VPDPBUSD         Z9, Z15, Z22
+	VPDPBUSD         Z5, Z15, Z22
 	VMOVDQA32        Z2, Z4
 	VPDPBUSD         Z10, Z14, Z4
 	VPDPBUSD         Z11, Z15, Z4
 	VPSLLD           $0x08, Z4, Z4
 	VPDPBUSD         Z12, Z14, Z4
 	VPDPBUSD         Z13, Z15, Z4
-	VPUNPCKLDQ       Z18, Z16, Z9
+	VPUNPCKLDQ       Z18, Z16, Z5
 	VPUNPCKHDQ       Z18, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLDQ       Z22, Z20, Z9
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z22, Z20, Z5
 	VPUNPCKHDQ       Z22, Z20, Z20
-	VPADDD           Z9, Z20, Z20
-	VPUNPCKLQDQ      Z20, Z16, Z9
+	VPADDD           Z5, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z5
 	VPUNPCKHQDQ      Z20, Z16, Z16
-	VPADDD           Z9, Z16, Z16
-	VPUNPCKLDQ       Z19, Z17, Z9
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z19, Z17, Z5
 	VPUNPCKHDQ       Z19, Z17, Z17
-	VPADDD           Z9, Z17, Z17
-	VPUNPCKLDQ       Z4, Z21, Z9
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z4, Z21, Z5
 	VPUNPCKHDQ       Z4, Z21, Z21
-	VPADDD           Z9, Z21, Z21
+	VPADDD           Z5, Z21, Z21
 	VPUNPCKLQDQ      Z21, Z17, Z4
 	VPUNPCKHQDQ      Z21, Z17, Z17
 	VPADDD           Z4, Z17, Z17
 	ADDQ             $0x00000080, DI
 	ADDQ             $0x00000180, R10
 	VSHUFI32X4       $0x88, Z17, Z16, Z4
-	VSHUFI32X4       $0xdd, Z17, Z16, Z9
-	VPADDD           Z9, Z4, Z4
-	VSHUFI32X4       $0xb1, Z4, Z4, Z9
-	VPADDD           Z9, Z4, Z4
+	VSHUFI32X4       $0xdd, Z17, Z16, Z5
+	VPADDD           Z5, Z4, Z4
+	VSHUFI32X4       $0xb1, Z4, Z4, Z5
+	VPADDD           Z5, Z4, Z4
 	VCVTDQ2PS        Z4, Z4
 	VEXTRACTF64X4    $0x01, Z4, Y8
 	VFMADD231PS      Z1, Z4, Z8
+	VMOVUPS          32(SP), X4
+	VMOVUPS          96(SP), X5
+	VMULPS.BCST      (R11), X4, X4
+	VFMADD231PS.BCST 4(R11), X5, X0
+	VFMADD231PS      X8, X4, X0
+	ADDQ             $0x08, R11
+	DECQ             R12
+	JZ               store
+	PREFETCHT0       8192(R8)
+	PREFETCHT0       8256(R8)
+	PREFETCHT0       8320(R8)
+	PREFETCHT0       8384(R8)
+	PREFETCHT0       8448(R8)
+	PREFETCHT0       8512(R8)
+	PREFETCHT0       8576(R8)
+	PREFETCHT0       8640(R8)
+	ADDQ             $0x00000200, R8
+	VMOVDQU32        (R10), Z4
+	VMOVDQU32        192(R10), Z5
+	VMOVDQU32        64(R10), Z10
+	VMOVDQU32        256(R10), Z11
+	VMOVDQU32        128(R10), Z12
+	VMOVDQU32        320(R10), Z13
+	VMOVDQU32        (DI), Z14
+	VMOVDQU32        64(DI), Z15
+	VMOVDQA32        Z2, Z16
+	VPDPBUSD         Z4, Z14, Z16
+	VPDPBUSD         Z5, Z15, Z16
+	VMOVDQA32        Z2, Z17
+	VPDPBUSD         Z10, Z14, Z17
+	VPDPBUSD         Z11, Z15, Z17
+	VPSLLD           $0x08, Z17, Z17
+	VPDPBUSD         Z12, Z14, Z17
+	VPDPBUSD         Z13, Z15, Z17
+	VMOVDQU32        (DI)(AX*1), Z14
+	VMOVDQU32        64(DI)(AX*1), Z15
+	VMOVDQA32        Z2, Z18
+	VPDPBUSD         Z4, Z14, Z18
+	VPDPBUSD         Z5, Z15, Z18
+	VMOVDQA32        Z2, Z19
+	VPDPBUSD         Z10, Z14, Z19
+	VPDPBUSD         Z11, Z15, Z19
+	VPSLLD           $0x08, Z19, Z19
+	VPDPBUSD         Z12, Z14, Z19
+	VPDPBUSD         Z13, Z15, Z19
+	VMOVDQU32        (DI)(AX*2), Z14
+	VMOVDQU32        64(DI)(AX*2), Z15
+	VMOVDQA32        Z2, Z20
+	VPDPBUSD         Z4, Z14, Z20
+	VPDPBUSD         Z5, Z15, Z20
+	VMOVDQA32        Z2, Z21
+	VPDPBUSD         Z10, Z14, Z21
+	VPDPBUSD         Z11, Z15, Z21
+	VPSLLD           $0x08, Z21, Z21
+	VPDPBUSD         Z12, Z14, Z21
+	VPDPBUSD         Z13, Z15, Z21
+	VMOVDQU32        (DI)(R9*1), Z14
+	VMOVDQU32        64(DI)(R9*1), Z15
+	VMOVDQA32        Z2, Z22
+	VPDPBUSD         Z4, Z14, Z22
+	VPDPBUSD         Z5, Z15, Z22
+	VMOVDQA32        Z2, Z4
+	VPDPBUSD         Z10, Z14, Z4
+	VPDPBUSD         Z11, Z15, Z4
+	VPSLLD           $0x08, Z4, Z4
+	VPDPBUSD         Z12, Z14, Z4
+	VPDPBUSD         Z13, Z15, Z4
+	VPUNPCKLDQ       Z18, Z16, Z5
+	VPUNPCKHDQ       Z18, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z22, Z20, Z5
+	VPUNPCKHDQ       Z22, Z20, Z20
+	VPADDD           Z5, Z20, Z20
+	VPUNPCKLQDQ      Z20, Z16, Z5
+	VPUNPCKHQDQ      Z20, Z16, Z16
+	VPADDD           Z5, Z16, Z16
+	VPUNPCKLDQ       Z19, Z17, Z5
+	VPUNPCKHDQ       Z19, Z17, Z17
+	VPADDD           Z5, Z17, Z17
+	VPUNPCKLDQ       Z4, Z21, Z5
+	VPUNPCKHDQ       Z4, Z21, Z21
+	VPADDD           Z5, Z21, Z21
+	VPUNPCKLQDQ      Z21, Z17, Z4
+	VPUNPCKHQDQ      Z21, Z17, Z17
+	VPADDD           Z4, Z17, Z17
+	ADDQ             $0x00000080, DI
+	ADDQ             $0x00000180, R10
+	VSHUFI32X4       $0x88, Z17, Z16, Z4
+	VSHUFI32X4       $0xdd, Z17, Z16, Z5
+	VPADDD           Z5, Z4, Z4
+	VSHUFI32X4       $0xb1, Z4, Z4, Z5
+	VPADDD           Z5, Z4, Z4
+	VCVTDQ2PS        Z4, Z4
+	VEXTRACTF64X4    $0x01, Z4, Y9
+	VFMADD231PS      Z1, Z4, Z9
 	VMOVUPS          48(SP), X4
 	VMOVUPS          112(SP), X5
 	VMULPS.BCST      (R11), X4, X4
 	VFMADD231PS.BCST 4(R11), X5, X0
-	VFMADD231PS      X8, X4, X0
+	VFMADD231PS      X9, X4, X0
 	ADDQ             $0x08, R11
 	DECQ             R12
 	JNZ              groups
@@ -3967,17 +4262,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves32x2VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsHalves32x2VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x0f0f0f0f, BX
@@ -3999,36 +4293,70 @@ TEXT ·groupDotsHalves32x2VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z7
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R14
+	MOVQ      blocks+96(FP), R14
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X6, X0
-	MOVQ      x2+64(FP), R12
-	MOVQ      powers2+80(FP), R13
+	MOVQ      x2+72(FP), R12
+	MOVQ      powers2+88(FP), R13
 	VMOVDQA32 X6, X1
 
 groups:
-	VBROADCASTF32X4  (BX), Z8
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z8
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z8
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z8
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z8
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z8
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z8
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z8
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z9
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z9
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z9
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z9
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y8
+	VPBROADCASTQ (BX)(CX*1), K4, Y8
+	VPBROADCASTQ (BX)(CX*2), K5, Y8
+	VPBROADCASTQ (BX)(DX*1), K6, Y8
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y9
+	VPBROADCASTQ (SI)(CX*1), K4, Y9
+	VPBROADCASTQ (SI)(CX*2), K5, Y9
+	VPBROADCASTQ (SI)(DX*1), K6, Y9
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y8, Z8
+	VPSLLD       $0x10, Z8, Z8
+	VPMOVZXWD    Y9, Z9
+	VPSLLD       $0x10, Z9, Z9
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y8, Z8
+	VCVTPH2PS Y9, Z9
+
+loaded:
 	VPERMPS          Z8, Z7, Z8
 	VMOVUPS          Z8, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z8
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z8
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z8
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z8
-	VPERMPS          Z8, Z7, Z8
-	VMOVUPS          Z8, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z9, Z7, Z9
+	VMOVUPS          Z9, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
@@ -4229,17 +4557,16 @@ groups:
 	LEAQ             (CX)(DX*1), BX
 	ADDQ             BX, scales+32(FP)
 	ADDQ             BX, biases+40(FP)
-	DECQ             fours+96(FP)
+	DECQ             fours+104(FP)
 	JNZ              rows
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves64x2VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsHalves64x2VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x0f0f0f0f, BX
@@ -4261,52 +4588,86 @@ TEXT ·groupDotsHalves64x2VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z7
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R14
+	MOVQ      blocks+96(FP), R14
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X6, X0
-	MOVQ      x2+64(FP), R12
-	MOVQ      powers2+80(FP), R13
+	MOVQ      x2+72(FP), R12
+	MOVQ      powers2+88(FP), R13
 	VMOVDQA32 X6, X1
 
 groups:
-	VBROADCASTF32X4  (BX), Z8
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z8
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z8
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z8
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z8
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z8
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z8
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z8
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z9
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z9
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z9
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z9
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y8
+	VPBROADCASTQ (BX)(CX*1), K4, Y8
+	VPBROADCASTQ (BX)(CX*2), K5, Y8
+	VPBROADCASTQ (BX)(DX*1), K6, Y8
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y9
+	VPBROADCASTQ (SI)(CX*1), K4, Y9
+	VPBROADCASTQ (SI)(CX*2), K5, Y9
+	VPBROADCASTQ (SI)(DX*1), K6, Y9
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y8, Z8
+	VPSLLD       $0x10, Z8, Z8
+	VPMOVZXWD    Y9, Z9
+	VPSLLD       $0x10, Z9, Z9
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y8, Z8
+	VCVTPH2PS Y9, Z9
+
+loaded:
 	VPERMPS          Z8, Z7, Z8
 	VMOVUPS          Z8, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z8
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z8
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z8
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z8
-	VPERMPS          Z8, Z7, Z8
-	VMOVUPS          Z8, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z9, Z7, Z9
+	VMOVUPS          Z9, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z8
-	VPSRLW           $0x04, Z8, Z13
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z13, Z13
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(AX*1), Z14
 	VPSRLW           $0x04, Z14, Z15
 	VPANDD           Z2, Z14, Z14
 	VPANDD           Z2, Z15, Z15
 	VMOVDQA32        Z6, Z16
 	VPDPBUSD         (R10), Z8, Z16
-	VPDPBUSD         192(R10), Z13, Z16
+	VPDPBUSD         192(R10), Z9, Z16
 	VMOVDQA32        Z6, Z17
 	VPDPBUSD         (R10), Z14, Z17
 	VPDPBUSD         192(R10), Z15, Z17
@@ -4314,7 +4675,7 @@ groups:
 	VPMADDWD         Z3, Z16, Z16
 	VMOVDQA32        Z6, Z17
 	VPDPBUSD         64(R10), Z8, Z17
-	VPDPBUSD         256(R10), Z13, Z17
+	VPDPBUSD         256(R10), Z9, Z17
 	VMOVDQA32        Z6, Z18
 	VPDPBUSD         64(R10), Z14, Z18
 	VPDPBUSD         256(R10), Z15, Z18
@@ -4322,7 +4683,7 @@ groups:
 	VPMADDWD         Z3, Z17, Z17
 	VMOVDQA32        Z6, Z18
 	VPDPBUSD         128(R10), Z8, Z18
-	VPDPBUSD         320(R10), Z13, Z18
+	VPDPBUSD         320(R10), Z9, Z18
 	VMOVDQA32        Z6, Z19
 	VPDPBUSD         128(R10), Z14, Z19
 	VPDPBUSD         320(R10), Z15, Z19
@@ -4330,7 +4691,7 @@ groups:
 	VPMADDWD         Z3, Z18, Z18
 	VMOVDQA32        Z6, Z19
 	VPDPBUSD         (R12), Z8, Z19
-	VPDPBUSD         192(R12), Z13, Z19
+	VPDPBUSD         192(R12), Z9, Z19
 	VMOVDQA32        Z6, Z20
 	VPDPBUSD         (R12), Z14, Z20
 	VPDPBUSD         192(R12), Z15, Z20
@@ -4338,7 +4699,7 @@ groups:
 	VPMADDWD         Z3, Z19, Z19
 	VMOVDQA32        Z6, Z20
 	VPDPBUSD         64(R12), Z8, Z20
-	VPDPBUSD         256(R12), Z13, Z20
+	VPDPBUSD         256(R12), Z9, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         64(R12), Z14, Z21
 	VPDPBUSD         256(R12), Z15, Z21
@@ -4346,23 +4707,23 @@ groups:
 	VPMADDWD         Z3, Z20, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         128(R12), Z8, Z21
-	VPDPBUSD         320(R12), Z13, Z21
+	VPDPBUSD         320(R12), Z9, Z21
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z14, Z8
 	VPDPBUSD         320(R12), Z15, Z8
 	VPACKSSDW        Z8, Z21, Z21
 	VPMADDWD         Z3, Z21, Z21
 	VMOVDQU32        (DI)(AX*2), Z8
-	VPSRLW           $0x04, Z8, Z13
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z13, Z13
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(R9*1), Z14
 	VPSRLW           $0x04, Z14, Z15
 	VPANDD           Z2, Z14, Z14
 	VPANDD           Z2, Z15, Z15
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         (R10), Z8, Z22
-	VPDPBUSD         192(R10), Z13, Z22
+	VPDPBUSD         192(R10), Z9, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         (R10), Z14, Z23
 	VPDPBUSD         192(R10), Z15, Z23
@@ -4370,7 +4731,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         64(R10), Z8, Z23
-	VPDPBUSD         256(R10), Z13, Z23
+	VPDPBUSD         256(R10), Z9, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         64(R10), Z14, Z24
 	VPDPBUSD         256(R10), Z15, Z24
@@ -4378,7 +4739,7 @@ groups:
 	VPMADDWD         Z3, Z23, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         128(R10), Z8, Z24
-	VPDPBUSD         320(R10), Z13, Z24
+	VPDPBUSD         320(R10), Z9, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         128(R10), Z14, Z25
 	VPDPBUSD         320(R10), Z15, Z25
@@ -4386,7 +4747,7 @@ groups:
 	VPMADDWD         Z3, Z24, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         (R12), Z8, Z25
-	VPDPBUSD         192(R12), Z13, Z25
+	VPDPBUSD         192(R12), Z9, Z25
 	VMOVDQA32        Z6, Z26
 	VPDPBUSD         (R12), Z14, Z26
 	VPDPBUSD         192(R12), Z15, Z26
@@ -4394,7 +4755,7 @@ groups:
 	VPMADDWD         Z3, Z25, Z25
 	VMOVDQA32        Z6, Z26
 	VPDPBUSD         64(R12), Z8, Z26
-	VPDPBUSD         256(R12), Z13, Z26
+	VPDPBUSD         256(R12), Z9, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         64(R12), Z14, Z27
 	VPDPBUSD         256(R12), Z15, Z27
@@ -4402,7 +4763,7 @@ groups:
 	VPMADDWD         Z3, Z26, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         128(R12), Z8, Z27
-	VPDPBUSD         320(R12), Z13, Z27
+	VPDPBUSD         320(R12), Z9, Z27
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z14, Z8
 	VPDPBUSD         320(R12), Z15, Z8
@@ -4424,35 +4785,35 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z17, Z16, Z8
-	VSHUFI32X4       $0xdd, Z17, Z16, Z13
-	VPADDD           Z13, Z8, Z8
-	VCVTDQ2PS        Z8, Z8
-	VEXTRACTF64X4    $0x01, Z8, Y9
-	VFMADD231PS      Z5, Z8, Z9
-	VEXTRACTF32X4    $0x01, Z9, X8
-	VMOVUPS          (SP), X10
-	VMOVUPS          64(SP), X11
-	VMULPS.BCST      (R11), X10, X10
-	VFMADD231PS.BCST 4(R11), X11, X0
-	VFMADD231PS      X9, X10, X0
-	VMOVUPS          16(SP), X9
-	VMOVUPS          80(SP), X10
-	VMULPS.BCST      8(R11), X9, X9
-	VFMADD231PS.BCST 12(R11), X10, X0
-	VFMADD231PS      X8, X9, X0
-	ADDQ             $0x10, R11
-	VSHUFI32X4       $0x88, Z20, Z19, Z8
-	VSHUFI32X4       $0xdd, Z20, Z19, Z13
-	VPADDD           Z13, Z8, Z8
+	VSHUFI32X4       $0xdd, Z17, Z16, Z9
+	VPADDD           Z9, Z8, Z8
 	VCVTDQ2PS        Z8, Z8
 	VEXTRACTF64X4    $0x01, Z8, Y10
 	VFMADD231PS      Z5, Z8, Z10
 	VEXTRACTF32X4    $0x01, Z10, X8
 	VMOVUPS          (SP), X9
 	VMOVUPS          64(SP), X11
+	VMULPS.BCST      (R11), X9, X9
+	VFMADD231PS.BCST 4(R11), X11, X0
+	VFMADD231PS      X10, X9, X0
+	VMOVUPS          16(SP), X9
+	VMOVUPS          80(SP), X10
+	VMULPS.BCST      8(R11), X9, X9
+	VFMADD231PS.BCST 12(R11), X10, X0
+	VFMADD231PS      X8, X9, X0
+	ADDQ             $0x10, R11
+	VSHUFI32X4       $0x88, Z20, Z19, Z8
+	VSHUFI32X4       $0xdd, Z20, Z19, Z9
+	VPADDD           Z9, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y11
+	VFMADD231PS      Z5, Z8, Z11
+	VEXTRACTF32X4    $0x01, Z11, X8
+	VMOVUPS          (SP), X9
+	VMOVUPS          64(SP), X10
 	VMULPS.BCST      (R13), X9, X9
-	VFMADD231PS.BCST 4(R13), X11, X1
-	VFMADD231PS      X10, X9, X1
+	VFMADD231PS.BCST 4(R13), X10, X1
+	VFMADD231PS      X11, X9, X1
 	VMOVUPS          16(SP), X9
 	VMOVUPS          80(SP), X10
 	VMULPS.BCST      8(R13), X9, X9
@@ -4467,16 +4828,16 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z8
-	VPSRLW           $0x04, Z8, Z13
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z13, Z13
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(AX*1), Z14
 	VPSRLW           $0x04, Z14, Z15
 	VPANDD           Z2, Z14, Z14
 	VPANDD           Z2, Z15, Z15
 	VMOVDQA32        Z6, Z16
 	VPDPBUSD         (R10), Z8, Z16
-	VPDPBUSD         192(R10), Z13, Z16
+	VPDPBUSD         192(R10), Z9, Z16
 	VMOVDQA32        Z6, Z17
 	VPDPBUSD         (R10), Z14, Z17
 	VPDPBUSD         192(R10), Z15, Z17
@@ -4484,7 +4845,7 @@ groups:
 	VPMADDWD         Z3, Z16, Z16
 	VMOVDQA32        Z6, Z17
 	VPDPBUSD         64(R10), Z8, Z17
-	VPDPBUSD         256(R10), Z13, Z17
+	VPDPBUSD         256(R10), Z9, Z17
 	VMOVDQA32        Z6, Z18
 	VPDPBUSD         64(R10), Z14, Z18
 	VPDPBUSD         256(R10), Z15, Z18
@@ -4492,7 +4853,7 @@ groups:
 	VPMADDWD         Z3, Z17, Z17
 	VMOVDQA32        Z6, Z18
 	VPDPBUSD         128(R10), Z8, Z18
-	VPDPBUSD         320(R10), Z13, Z18
+	VPDPBUSD         320(R10), Z9, Z18
 	VMOVDQA32        Z6, Z19
 	VPDPBUSD         128(R10), Z14, Z19
 	VPDPBUSD         320(R10), Z15, Z19
@@ -4500,7 +4861,7 @@ groups:
 	VPMADDWD         Z3, Z18, Z18
 	VMOVDQA32        Z6, Z19
 	VPDPBUSD         (R12), Z8, Z19
-	VPDPBUSD         192(R12), Z13, Z19
+	VPDPBUSD         192(R12), Z9, Z19
 	VMOVDQA32        Z6, Z20
 	VPDPBUSD         (R12), Z14, Z20
 	VPDPBUSD         192(R12), Z15, Z20
@@ -4508,7 +4869,7 @@ groups:
 	VPMADDWD         Z3, Z19, Z19
 	VMOVDQA32        Z6, Z20
 	VPDPBUSD         64(R12), Z8, Z20
-	VPDPBUSD         256(R12), Z13, Z20
+	VPDPBUSD         256(R12), Z9, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         64(R12), Z14, Z21
 	VPDPBUSD         256(R12), Z15, Z21
@@ -4516,23 +4877,23 @@ groups:
 	VPMADDWD         Z3, Z20, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         128(R12), Z8, Z21
-	VPDPBUSD         320(R12), Z13, Z21
+	VPDPBUSD         320(R12), Z9, Z21
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z14, Z8
 	VPDPBUSD         320(R12), Z15, Z8
 	VPACKSSDW        Z8, Z21, Z21
 	VPMADDWD         Z3, Z21, Z21
 	VMOVDQU32        (DI)(AX*2), Z8
-	VPSRLW           $0x04, Z8, Z13
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z13, Z13
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(R9*1), Z14
 	VPSRLW           $0x04, Z14, Z15
 	VPANDD           Z2, Z14, Z14
 	VPANDD           Z2, Z15, Z15
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         (R10), Z8, Z22
-	VPDPBUSD         192(R10), Z13, Z22
+	VPDPBUSD         192(R10), Z9, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         (R10), Z14, Z23
 	VPDPBUSD         192(R10), Z15, Z23
@@ -4540,7 +4901,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         64(R10), Z8, Z23
-	VPDPBUSD         256(R10), Z13, Z23
+	VPDPBUSD         256(R10), Z9, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         64(R10), Z14, Z24
 	VPDPBUSD         256(R10), Z15, Z24
@@ -4548,7 +4909,7 @@ groups:
 	VPMADDWD         Z3, Z23, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         128(R10), Z8, Z24
-	VPDPBUSD         320(R10), Z13, Z24
+	VPDPBUSD         320(R10), Z9, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         128(R10), Z14, Z25
 	VPDPBUSD         320(R10), Z15, Z25
@@ -4556,7 +4917,7 @@ groups:
 	VPMADDWD         Z3, Z24, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         (R12), Z8, Z25
-	VPDPBUSD         192(R12), Z13, Z25
+	VPDPBUSD         192(R12), Z9, Z25
 	VMOVDQA32        Z6, Z26
 	VPDPBUSD         (R12), Z14, Z26
 	VPDPBUSD         192(R12), Z15, Z26
@@ -4564,7 +4925,7 @@ groups:
 	VPMADDWD         Z3, Z25, Z25
 	VMOVDQA32        Z6, Z26
 	VPDPBUSD         64(R12), Z8, Z26
-	VPDPBUSD         256(R12), Z13, Z26
+	VPDPBUSD         256(R12), Z9, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         64(R12), Z14, Z27
 	VPDPBUSD         256(R12), Z15, Z27
@@ -4572,7 +4933,7 @@ groups:
 	VPMADDWD         Z3, Z26, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         128(R12), Z8, Z27
-	VPDPBUSD         320(R12), Z13, Z27
+	VPDPBUSD         320(R12), Z9, Z27
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z14, Z8
 	VPDPBUSD         320(R12), Z15, Z8
@@ -4594,17 +4955,17 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z17, Z16, Z8
-	VSHUFI32X4       $0xdd, Z17, Z16, Z13
-	VPADDD           Z13, Z8, Z8
+	VSHUFI32X4       $0xdd, Z17, Z16, Z9
+	VPADDD           Z9, Z8, Z8
 	VCVTDQ2PS        Z8, Z8
-	VEXTRACTF64X4    $0x01, Z8, Y11
-	VFMADD231PS      Z5, Z8, Z11
-	VEXTRACTF32X4    $0x01, Z11, X8
+	VEXTRACTF64X4    $0x01, Z8, Y12
+	VFMADD231PS      Z5, Z8, Z12
+	VEXTRACTF32X4    $0x01, Z12, X8
 	VMOVUPS          32(SP), X9
 	VMOVUPS          96(SP), X10
 	VMULPS.BCST      (R11), X9, X9
 	VFMADD231PS.BCST 4(R11), X10, X0
-	VFMADD231PS      X11, X9, X0
+	VFMADD231PS      X12, X9, X0
 	VMOVUPS          48(SP), X9
 	VMOVUPS          112(SP), X10
 	VMULPS.BCST      8(R11), X9, X9
@@ -4612,17 +4973,17 @@ groups:
 	VFMADD231PS      X8, X9, X0
 	ADDQ             $0x10, R11
 	VSHUFI32X4       $0x88, Z20, Z19, Z8
-	VSHUFI32X4       $0xdd, Z20, Z19, Z13
-	VPADDD           Z13, Z8, Z8
+	VSHUFI32X4       $0xdd, Z20, Z19, Z9
+	VPADDD           Z9, Z8, Z8
 	VCVTDQ2PS        Z8, Z8
-	VEXTRACTF64X4    $0x01, Z8, Y12
-	VFMADD231PS      Z5, Z8, Z12
-	VEXTRACTF32X4    $0x01, Z12, X8
+	VEXTRACTF64X4    $0x01, Z8, Y13
+	VFMADD231PS      Z5, Z8, Z13
+	VEXTRACTF32X4    $0x01, Z13, X8
 	VMOVUPS          32(SP), X9
 	VMOVUPS          96(SP), X10
 	VMULPS.BCST      (R13), X9, X9
 	VFMADD231PS.BCST 4(R13), X10, X1
-	VFMADD231PS      X12, X9, X1
+	VFMADD231PS      X13, X9, X1
 	VMOVUPS          48(SP), X9
 	VMOVUPS          112(SP), X10
 	VMULPS.BCST      8(R13), X9, X9
@@ -4645,17 +5006,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsHalves128x2VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsHalves128x2VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x0f0f0f0f, BX
@@ -4677,52 +5037,86 @@ TEXT ·groupDotsHalves128x2VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z7
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R14
+	MOVQ      blocks+96(FP), R14
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X6, X0
-	MOVQ      x2+64(FP), R12
-	MOVQ      powers2+80(FP), R13
+	MOVQ      x2+72(FP), R12
+	MOVQ      powers2+88(FP), R13
 	VMOVDQA32 X6, X1
 
 groups:
-	VBROADCASTF32X4  (BX), Z8
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z8
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z8
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z8
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z8
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z8
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z8
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z8
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z9
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z9
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z9
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z9
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y8
+	VPBROADCASTQ (BX)(CX*1), K4, Y8
+	VPBROADCASTQ (BX)(CX*2), K5, Y8
+	VPBROADCASTQ (BX)(DX*1), K6, Y8
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y9
+	VPBROADCASTQ (SI)(CX*1), K4, Y9
+	VPBROADCASTQ (SI)(CX*2), K5, Y9
+	VPBROADCASTQ (SI)(DX*1), K6, Y9
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y8, Z8
+	VPSLLD       $0x10, Z8, Z8
+	VPMOVZXWD    Y9, Z9
+	VPSLLD       $0x10, Z9, Z9
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y8, Z8
+	VCVTPH2PS Y9, Z9
+
+loaded:
 	VPERMPS          Z8, Z7, Z8
 	VMOVUPS          Z8, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z8
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z8
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z8
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z8
-	VPERMPS          Z8, Z7, Z8
-	VMOVUPS          Z8, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z9, Z7, Z9
+	VMOVUPS          Z9, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z8
-	VPSRLW           $0x04, Z8, Z17
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z17, Z17
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(AX*1), Z18
 	VPSRLW           $0x04, Z18, Z19
 	VPANDD           Z2, Z18, Z18
 	VPANDD           Z2, Z19, Z19
 	VMOVDQA32        Z6, Z20
 	VPDPBUSD         (R10), Z8, Z20
-	VPDPBUSD         192(R10), Z17, Z20
+	VPDPBUSD         192(R10), Z9, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         (R10), Z18, Z21
 	VPDPBUSD         192(R10), Z19, Z21
@@ -4730,7 +5124,7 @@ groups:
 	VPMADDWD         Z3, Z20, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         64(R10), Z8, Z21
-	VPDPBUSD         256(R10), Z17, Z21
+	VPDPBUSD         256(R10), Z9, Z21
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         64(R10), Z18, Z22
 	VPDPBUSD         256(R10), Z19, Z22
@@ -4738,7 +5132,7 @@ groups:
 	VPMADDWD         Z3, Z21, Z21
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         128(R10), Z8, Z22
-	VPDPBUSD         320(R10), Z17, Z22
+	VPDPBUSD         320(R10), Z9, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         128(R10), Z18, Z23
 	VPDPBUSD         320(R10), Z19, Z23
@@ -4746,7 +5140,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         (R12), Z8, Z23
-	VPDPBUSD         192(R12), Z17, Z23
+	VPDPBUSD         192(R12), Z9, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         (R12), Z18, Z24
 	VPDPBUSD         192(R12), Z19, Z24
@@ -4754,7 +5148,7 @@ groups:
 	VPMADDWD         Z3, Z23, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         64(R12), Z8, Z24
-	VPDPBUSD         256(R12), Z17, Z24
+	VPDPBUSD         256(R12), Z9, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         64(R12), Z18, Z25
 	VPDPBUSD         256(R12), Z19, Z25
@@ -4762,23 +5156,23 @@ groups:
 	VPMADDWD         Z3, Z24, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         128(R12), Z8, Z25
-	VPDPBUSD         320(R12), Z17, Z25
+	VPDPBUSD         320(R12), Z9, Z25
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z18, Z8
 	VPDPBUSD         320(R12), Z19, Z8
 	VPACKSSDW        Z8, Z25, Z25
 	VPMADDWD         Z3, Z25, Z25
 	VMOVDQU32        (DI)(AX*2), Z8
-	VPSRLW           $0x04, Z8, Z17
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z17, Z17
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(R9*1), Z18
 	VPSRLW           $0x04, Z18, Z19
 	VPANDD           Z2, Z18, Z18
 	VPANDD           Z2, Z19, Z19
 	VMOVDQA32        Z6, Z26
 	VPDPBUSD         (R10), Z8, Z26
-	VPDPBUSD         192(R10), Z17, Z26
+	VPDPBUSD         192(R10), Z9, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         (R10), Z18, Z27
 	VPDPBUSD         192(R10), Z19, Z27
@@ -4786,7 +5180,7 @@ groups:
 	VPMADDWD         Z3, Z26, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         64(R10), Z8, Z27
-	VPDPBUSD         256(R10), Z17, Z27
+	VPDPBUSD         256(R10), Z9, Z27
 	VMOVDQA32        Z6, Z28
 	VPDPBUSD         64(R10), Z18, Z28
 	VPDPBUSD         256(R10), Z19, Z28
@@ -4794,7 +5188,7 @@ groups:
 	VPMADDWD         Z3, Z27, Z27
 	VMOVDQA32        Z6, Z28
 	VPDPBUSD         128(R10), Z8, Z28
-	VPDPBUSD         320(R10), Z17, Z28
+	VPDPBUSD         320(R10), Z9, Z28
 	VMOVDQA32        Z6, Z29
 	VPDPBUSD         128(R10), Z18, Z29
 	VPDPBUSD         320(R10), Z19, Z29
@@ -4802,7 +5196,7 @@ groups:
 	VPMADDWD         Z3, Z28, Z28
 	VMOVDQA32        Z6, Z29
 	VPDPBUSD         (R12), Z8, Z29
-	VPDPBUSD         192(R12), Z17, Z29
+	VPDPBUSD         192(R12), Z9, Z29
 	VMOVDQA32        Z6, Z30
 	VPDPBUSD         (R12), Z18, Z30
 	VPDPBUSD         192(R12), Z19, Z30
@@ -4810,7 +5204,7 @@ groups:
 	VPMADDWD         Z3, Z29, Z29
 	VMOVDQA32        Z6, Z30
 	VPDPBUSD         64(R12), Z8, Z30
-	VPDPBUSD         256(R12), Z17, Z30
+	VPDPBUSD         256(R12), Z9, Z30
 	VMOVDQA32        Z6, Z31
 	VPDPBUSD         64(R12), Z18, Z31
 	VPDPBUSD         256(R12), Z19, Z31
@@ -4818,7 +5212,7 @@ groups:
 	VPMADDWD         Z3, Z30, Z30
 	VMOVDQA32        Z6, Z31
 	VPDPBUSD         128(R12), Z8, Z31
-	VPDPBUSD         320(R12), Z17, Z31
+	VPDPBUSD         320(R12), Z9, Z31
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z18, Z8
 	VPDPBUSD         320(R12), Z19, Z8
@@ -4840,32 +5234,32 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z21, Z20, Z8
-	VSHUFI32X4       $0xdd, Z21, Z20, Z17
-	VPADDD           Z17, Z8, Z8
-	VSHUFI32X4       $0xb1, Z8, Z8, Z17
-	VPADDD           Z17, Z8, Z8
-	VCVTDQ2PS        Z8, Z8
-	VEXTRACTF64X4    $0x01, Z8, Y9
-	VFMADD231PS      Z5, Z8, Z9
-	VMOVUPS          (SP), X8
-	VMOVUPS          64(SP), X10
-	VMULPS.BCST      (R11), X8, X8
-	VFMADD231PS.BCST 4(R11), X10, X0
-	VFMADD231PS      X9, X8, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z24, Z23, Z8
-	VSHUFI32X4       $0xdd, Z24, Z23, Z17
-	VPADDD           Z17, Z8, Z8
-	VSHUFI32X4       $0xb1, Z8, Z8, Z17
-	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xdd, Z21, Z20, Z9
+	VPADDD           Z9, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z9
+	VPADDD           Z9, Z8, Z8
 	VCVTDQ2PS        Z8, Z8
 	VEXTRACTF64X4    $0x01, Z8, Y10
 	VFMADD231PS      Z5, Z8, Z10
 	VMOVUPS          (SP), X8
 	VMOVUPS          64(SP), X9
+	VMULPS.BCST      (R11), X8, X8
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X10, X8, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z24, Z23, Z8
+	VSHUFI32X4       $0xdd, Z24, Z23, Z9
+	VPADDD           Z9, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z9
+	VPADDD           Z9, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y11
+	VFMADD231PS      Z5, Z8, Z11
+	VMOVUPS          (SP), X8
+	VMOVUPS          64(SP), X9
 	VMULPS.BCST      (R13), X8, X8
 	VFMADD231PS.BCST 4(R13), X9, X1
-	VFMADD231PS      X10, X8, X1
+	VFMADD231PS      X11, X8, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JZ               store
@@ -4875,16 +5269,16 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z8
-	VPSRLW           $0x04, Z8, Z17
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z17, Z17
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(AX*1), Z18
 	VPSRLW           $0x04, Z18, Z19
 	VPANDD           Z2, Z18, Z18
 	VPANDD           Z2, Z19, Z19
 	VMOVDQA32        Z6, Z20
 	VPDPBUSD         (R10), Z8, Z20
-	VPDPBUSD         192(R10), Z17, Z20
+	VPDPBUSD         192(R10), Z9, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         (R10), Z18, Z21
 	VPDPBUSD         192(R10), Z19, Z21
@@ -4892,7 +5286,7 @@ groups:
 	VPMADDWD         Z3, Z20, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         64(R10), Z8, Z21
-	VPDPBUSD         256(R10), Z17, Z21
+	VPDPBUSD         256(R10), Z9, Z21
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         64(R10), Z18, Z22
 	VPDPBUSD         256(R10), Z19, Z22
@@ -4900,7 +5294,7 @@ groups:
 	VPMADDWD         Z3, Z21, Z21
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         128(R10), Z8, Z22
-	VPDPBUSD         320(R10), Z17, Z22
+	VPDPBUSD         320(R10), Z9, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         128(R10), Z18, Z23
 	VPDPBUSD         320(R10), Z19, Z23
@@ -4908,7 +5302,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         (R12), Z8, Z23
-	VPDPBUSD         192(R12), Z17, Z23
+	VPDPBUSD         192(R12), Z9, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         (R12), Z18, Z24
 	VPDPBUSD         192(R12), Z19, Z24
@@ -4916,7 +5310,7 @@ groups:
 	VPMADDWD         Z3, Z23, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         64(R12), Z8, Z24
-	VPDPBUSD         256(R12), Z17, Z24
+	VPDPBUSD         256(R12), Z9, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         64(R12), Z18, Z25
 	VPDPBUSD         256(R12), Z19, Z25
@@ -4924,23 +5318,23 @@ groups:
 	VPMADDWD         Z3, Z24, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         128(R12), Z8, Z25
-	VPDPBUSD         320(R12), Z17, Z25
+	VPDPBUSD         320(R12), Z9, Z25
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z18, Z8
 	VPDPBUSD         320(R12), Z19, Z8
 	VPACKSSDW        Z8, Z25, Z25
 	VPMADDWD         Z3, Z25, Z25
 	VMOVDQU32        (DI)(AX*2), Z8
-	VPSRLW           $0x04, Z8, Z17
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z17, Z17
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(R9*1), Z18
 	VPSRLW           $0x04, Z18, Z19
 	VPANDD           Z2, Z18, Z18
 	VPANDD           Z2, Z19, Z19
 	VMOVDQA32        Z6, Z26
 	VPDPBUSD         (R10), Z8, Z26
-	VPDPBUSD         192(R10), Z17, Z26
+	VPDPBUSD         192(R10), Z9, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         (R10), Z18, Z27
 	VPDPBUSD         192(R10), Z19, Z27
@@ -4948,7 +5342,7 @@ groups:
 	VPMADDWD         Z3, Z26, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         64(R10), Z8, Z27
-	VPDPBUSD         256(R10), Z17, Z27
+	VPDPBUSD         256(R10), Z9, Z27
 	VMOVDQA32        Z6, Z28
 	VPDPBUSD         64(R10), Z18, Z28
 	VPDPBUSD         256(R10), Z19, Z28
@@ -4956,7 +5350,7 @@ groups:
 	VPMADDWD         Z3, Z27, Z27
 	VMOVDQA32        Z6, Z28
 	VPDPBUSD         128(R10), Z8, Z28
-	VPDPBUSD         320(R10), Z17, Z28
+	VPDPBUSD         320(R10), Z9, Z28
 	VMOVDQA32        Z6, Z29
 	VPDPBUSD         128(R10), Z18, Z29
 	VPDPBUSD         320(R10), Z19, Z29
@@ -4964,7 +5358,7 @@ groups:
 	VPMADDWD         Z3, Z28, Z28
 	VMOVDQA32        Z6, Z29
 	VPDPBUSD         (R12), Z8, Z29
-	VPDPBUSD         192(R12), Z17, Z29
+	VPDPBUSD         192(R12), Z9, Z29
 	VMOVDQA32        Z6, Z30
 	VPDPBUSD         (R12), Z18, Z30
 	VPDPBUSD         192(R12), Z19, Z30
@@ -4972,7 +5366,7 @@ groups:
 	VPMADDWD         Z3, Z29, Z29
 	VMOVDQA32        Z6, Z30
 	VPDPBUSD         64(R12), Z8, Z30
-	VPDPBUSD         256(R12), Z17, Z30
+	VPDPBUSD         256(R12), Z9, Z30
 	VMOVDQA32        Z6, Z31
 	VPDPBUSD         64(R12), Z18, Z31
 	VPDPBUSD         256(R12), Z19, Z31
@@ -4980,7 +5374,7 @@ groups:
 	VPMADDWD         Z3, Z30, Z30
 	VMOVDQA32        Z6, Z31
 	VPDPBUSD         128(R12), Z8, Z31
-	VPDPBUSD         320(R12), Z17, Z31
+	VPDPBUSD         320(R12), Z9, Z31
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z18, Z8
 	VPDPBUSD         320(R12), Z19, Z8
@@ -5002,32 +5396,32 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z21, Z20, Z8
-	VSHUFI32X4       $0xdd, Z21, Z20, Z17
-	VPADDD           Z17, Z8, Z8
-	VSHUFI32X4       $0xb1, Z8, Z8, Z17
-	VPADDD           Z17, Z8, Z8
-	VCVTDQ2PS        Z8, Z8
-	VEXTRACTF64X4    $0x01, Z8, Y11
-	VFMADD231PS      Z5, Z8, Z11
-	VMOVUPS          16(SP), X8
-	VMOVUPS          80(SP), X9
-	VMULPS.BCST      (R11), X8, X8
-	VFMADD231PS.BCST 4(R11), X9, X0
-	VFMADD231PS      X11, X8, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z24, Z23, Z8
-	VSHUFI32X4       $0xdd, Z24, Z23, Z17
-	VPADDD           Z17, Z8, Z8
-	VSHUFI32X4       $0xb1, Z8, Z8, Z17
-	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xdd, Z21, Z20, Z9
+	VPADDD           Z9, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z9
+	VPADDD           Z9, Z8, Z8
 	VCVTDQ2PS        Z8, Z8
 	VEXTRACTF64X4    $0x01, Z8, Y12
 	VFMADD231PS      Z5, Z8, Z12
 	VMOVUPS          16(SP), X8
 	VMOVUPS          80(SP), X9
+	VMULPS.BCST      (R11), X8, X8
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X12, X8, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z24, Z23, Z8
+	VSHUFI32X4       $0xdd, Z24, Z23, Z9
+	VPADDD           Z9, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z9
+	VPADDD           Z9, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y13
+	VFMADD231PS      Z5, Z8, Z13
+	VMOVUPS          16(SP), X8
+	VMOVUPS          80(SP), X9
 	VMULPS.BCST      (R13), X8, X8
 	VFMADD231PS.BCST 4(R13), X9, X1
-	VFMADD231PS      X12, X8, X1
+	VFMADD231PS      X13, X8, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JZ               store
@@ -5037,16 +5431,16 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z8
-	VPSRLW           $0x04, Z8, Z17
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z17, Z17
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(AX*1), Z18
 	VPSRLW           $0x04, Z18, Z19
 	VPANDD           Z2, Z18, Z18
 	VPANDD           Z2, Z19, Z19
 	VMOVDQA32        Z6, Z20
 	VPDPBUSD         (R10), Z8, Z20
-	VPDPBUSD         192(R10), Z17, Z20
+	VPDPBUSD         192(R10), Z9, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         (R10), Z18, Z21
 	VPDPBUSD         192(R10), Z19, Z21
@@ -5054,7 +5448,7 @@ groups:
 	VPMADDWD         Z3, Z20, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         64(R10), Z8, Z21
-	VPDPBUSD         256(R10), Z17, Z21
+	VPDPBUSD         256(R10), Z9, Z21
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         64(R10), Z18, Z22
 	VPDPBUSD         256(R10), Z19, Z22
@@ -5062,7 +5456,7 @@ groups:
 	VPMADDWD         Z3, Z21, Z21
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         128(R10), Z8, Z22
-	VPDPBUSD         320(R10), Z17, Z22
+	VPDPBUSD         320(R10), Z9, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         128(R10), Z18, Z23
 	VPDPBUSD         320(R10), Z19, Z23
@@ -5070,7 +5464,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         (R12), Z8, Z23
-	VPDPBUSD         192(R12), Z17, Z23
+	VPDPBUSD         192(R12), Z9, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         (R12), Z18, Z24
 	VPDPBUSD         192(R12), Z19, Z24
@@ -5078,7 +5472,7 @@ groups:
 	VPMADDWD         Z3, Z23, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         64(R12), Z8, Z24
-	VPDPBUSD         256(R12), Z17, Z24
+	VPDPBUSD         256(R12), Z9, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         64(R12), Z18, Z25
 	VPDPBUSD         256(R12), Z19, Z25
@@ -5086,23 +5480,23 @@ groups:
 	VPMADDWD         Z3, Z24, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         128(R12), Z8, Z25
-	VPDPBUSD         320(R12), Z17, Z25
+	VPDPBUSD         320(R12), Z9, Z25
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z18, Z8
 	VPDPBUSD         320(R12), Z19, Z8
 	VPACKSSDW        Z8, Z25, Z25
 	VPMADDWD         Z3, Z25, Z25
 	VMOVDQU32        (DI)(AX*2), Z8
-	VPSRLW           $0x04, Z8, Z17
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z17, Z17
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(R9*1), Z18
 	VPSRLW           $0x04, Z18, Z19
 	VPANDD           Z2, Z18, Z18
 	VPANDD           Z2, Z19, Z19
 	VMOVDQA32        Z6, Z26
 	VPDPBUSD         (R10), Z8, Z26
-	VPDPBUSD         192(R10), Z17, Z26
+	VPDPBUSD         192(R10), Z9, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         (R10), Z18, Z27
 	VPDPBUSD         192(R10), Z19, Z27
@@ -5110,7 +5504,7 @@ groups:
 	VPMADDWD         Z3, Z26, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         64(R10), Z8, Z27
-	VPDPBUSD         256(R10), Z17, Z27
+	VPDPBUSD         256(R10), Z9, Z27
 	VMOVDQA32        Z6, Z28
 	VPDPBUSD         64(R10), Z18, Z28
 	VPDPBUSD         256(R10), Z19, Z28
@@ -5118,7 +5512,7 @@ groups:
 	VPMADDWD         Z3, Z27, Z27
 	VMOVDQA32        Z6, Z28
 	VPDPBUSD         128(R10), Z8, Z28
-	VPDPBUSD         320(R10), Z17, Z28
+	VPDPBUSD         320(R10), Z9, Z28
 	VMOVDQA32        Z6, Z29
 	VPDPBUSD         128(R10), Z18, Z29
 	VPDPBUSD         320(R10), Z19, Z29
@@ -5126,7 +5520,7 @@ groups:
 	VPMADDWD         Z3, Z28, Z28
 	VMOVDQA32        Z6, Z29
 	VPDPBUSD         (R12), Z8, Z29
-	VPDPBUSD         192(R12), Z17, Z29
+	VPDPBUSD         192(R12), Z9, Z29
 	VMOVDQA32        Z6, Z30
 	VPDPBUSD         (R12), Z18, Z30
 	VPDPBUSD         192(R12), Z19, Z30
@@ -5134,7 +5528,7 @@ groups:
 	VPMADDWD         Z3, Z29, Z29
 	VMOVDQA32        Z6, Z30
 	VPDPBUSD         64(R12), Z8, Z30
-	VPDPBUSD         256(R12), Z17, Z30
+	VPDPBUSD         256(R12), Z9, Z30
 	VMOVDQA32        Z6, Z31
 	VPDPBUSD         64(R12), Z18, Z31
 	VPDPBUSD         256(R12), Z19, Z31
@@ -5142,7 +5536,7 @@ groups:
 	VPMADDWD         Z3, Z30, Z30
 	VMOVDQA32        Z6, Z31
 	VPDPBUSD         128(R12), Z8, Z31
-	VPDPBUSD         320(R12), Z17, Z31
+	VPDPBUSD         320(R12), Z9, Z31
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z18, Z8
 	VPDPBUSD         320(R12), Z19, Z8
@@ -5164,32 +5558,32 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z21, Z20, Z8
-	VSHUFI32X4       $0xdd, Z21, Z20, Z17
-	VPADDD           Z17, Z8, Z8
-	VSHUFI32X4       $0xb1, Z8, Z8, Z17
-	VPADDD           Z17, Z8, Z8
-	VCVTDQ2PS        Z8, Z8
-	VEXTRACTF64X4    $0x01, Z8, Y13
-	VFMADD231PS      Z5, Z8, Z13
-	VMOVUPS          32(SP), X8
-	VMOVUPS          96(SP), X9
-	VMULPS.BCST      (R11), X8, X8
-	VFMADD231PS.BCST 4(R11), X9, X0
-	VFMADD231PS      X13, X8, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z24, Z23, Z8
-	VSHUFI32X4       $0xdd, Z24, Z23, Z17
-	VPADDD           Z17, Z8, Z8
-	VSHUFI32X4       $0xb1, Z8, Z8, Z17
-	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xdd, Z21, Z20, Z9
+	VPADDD           Z9, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z9
+	VPADDD           Z9, Z8, Z8
 	VCVTDQ2PS        Z8, Z8
 	VEXTRACTF64X4    $0x01, Z8, Y14
 	VFMADD231PS      Z5, Z8, Z14
 	VMOVUPS          32(SP), X8
 	VMOVUPS          96(SP), X9
+	VMULPS.BCST      (R11), X8, X8
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X14, X8, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z24, Z23, Z8
+	VSHUFI32X4       $0xdd, Z24, Z23, Z9
+	VPADDD           Z9, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z9
+	VPADDD           Z9, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y15
+	VFMADD231PS      Z5, Z8, Z15
+	VMOVUPS          32(SP), X8
+	VMOVUPS          96(SP), X9
 	VMULPS.BCST      (R13), X8, X8
 	VFMADD231PS.BCST 4(R13), X9, X1
-	VFMADD231PS      X14, X8, X1
+	VFMADD231PS      X15, X8, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JZ               store
@@ -5199,16 +5593,16 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z8
-	VPSRLW           $0x04, Z8, Z17
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z17, Z17
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(AX*1), Z18
 	VPSRLW           $0x04, Z18, Z19
 	VPANDD           Z2, Z18, Z18
 	VPANDD           Z2, Z19, Z19
 	VMOVDQA32        Z6, Z20
 	VPDPBUSD         (R10), Z8, Z20
-	VPDPBUSD         192(R10), Z17, Z20
+	VPDPBUSD         192(R10), Z9, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         (R10), Z18, Z21
 	VPDPBUSD         192(R10), Z19, Z21
@@ -5216,7 +5610,7 @@ groups:
 	VPMADDWD         Z3, Z20, Z20
 	VMOVDQA32        Z6, Z21
 	VPDPBUSD         64(R10), Z8, Z21
-	VPDPBUSD         256(R10), Z17, Z21
+	VPDPBUSD         256(R10), Z9, Z21
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         64(R10), Z18, Z22
 	VPDPBUSD         256(R10), Z19, Z22
@@ -5224,7 +5618,7 @@ groups:
 	VPMADDWD         Z3, Z21, Z21
 	VMOVDQA32        Z6, Z22
 	VPDPBUSD         128(R10), Z8, Z22
-	VPDPBUSD         320(R10), Z17, Z22
+	VPDPBUSD         320(R10), Z9, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         128(R10), Z18, Z23
 	VPDPBUSD         320(R10), Z19, Z23
@@ -5232,7 +5626,7 @@ groups:
 	VPMADDWD         Z3, Z22, Z22
 	VMOVDQA32        Z6, Z23
 	VPDPBUSD         (R12), Z8, Z23
-	VPDPBUSD         192(R12), Z17, Z23
+	VPDPBUSD         192(R12), Z9, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         (R12), Z18, Z24
 	VPDPBUSD         192(R12), Z19, Z24
@@ -5240,7 +5634,7 @@ groups:
 	VPMADDWD         Z3, Z23, Z23
 	VMOVDQA32        Z6, Z24
 	VPDPBUSD         64(R12), Z8, Z24
-	VPDPBUSD         256(R12), Z17, Z24
+	VPDPBUSD         256(R12), Z9, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         64(R12), Z18, Z25
 	VPDPBUSD         256(R12), Z19, Z25
@@ -5248,23 +5642,23 @@ groups:
 	VPMADDWD         Z3, Z24, Z24
 	VMOVDQA32        Z6, Z25
 	VPDPBUSD         128(R12), Z8, Z25
-	VPDPBUSD         320(R12), Z17, Z25
+	VPDPBUSD         320(R12), Z9, Z25
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z18, Z8
 	VPDPBUSD         320(R12), Z19, Z8
 	VPACKSSDW        Z8, Z25, Z25
 	VPMADDWD         Z3, Z25, Z25
 	VMOVDQU32        (DI)(AX*2), Z8
-	VPSRLW           $0x04, Z8, Z17
+	VPSRLW           $0x04, Z8, Z9
 	VPANDD           Z2, Z8, Z8
-	VPANDD           Z2, Z17, Z17
+	VPANDD           Z2, Z9, Z9
 	VMOVDQU32        (DI)(R9*1), Z18
 	VPSRLW           $0x04, Z18, Z19
 	VPANDD           Z2, Z18, Z18
 	VPANDD           Z2, Z19, Z19
 	VMOVDQA32        Z6, Z26
 	VPDPBUSD         (R10), Z8, Z26
-	VPDPBUSD         192(R10), Z17, Z26
+	VPDPBUSD         192(R10), Z9, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         (R10), Z18, Z27
 	VPDPBUSD         192(R10), Z19, Z27
@@ -5272,7 +5666,7 @@ groups:
 	VPMADDWD         Z3, Z26, Z26
 	VMOVDQA32        Z6, Z27
 	VPDPBUSD         64(R10), Z8, Z27
-	VPDPBUSD         256(R10), Z17, Z27
+	VPDPBUSD         256(R10), Z9, Z27
 	VMOVDQA32        Z6, Z28
 	VPDPBUSD         64(R10), Z18, Z28
 	VPDPBUSD         256(R10), Z19, Z28
@@ -5280,7 +5674,7 @@ groups:
 	VPMADDWD         Z3, Z27, Z27
 	VMOVDQA32        Z6, Z28
 	VPDPBUSD         128(R10), Z8, Z28
-	VPDPBUSD         320(R10), Z17, Z28
+	VPDPBUSD         320(R10), Z9, Z28
 	VMOVDQA32        Z6, Z29
 	VPDPBUSD         128(R10), Z18, Z29
 	VPDPBUSD         320(R10), Z19, Z29
@@ -5288,7 +5682,7 @@ groups:
 	VPMADDWD         Z3, Z28, Z28
 	VMOVDQA32        Z6, Z29
 	VPDPBUSD         (R12), Z8, Z29
-	VPDPBUSD         192(R12), Z17, Z29
+	VPDPBUSD         192(R12), Z9, Z29
 	VMOVDQA32        Z6, Z30
 	VPDPBUSD         (R12), Z18, Z30
 	VPDPBUSD         192(R12), Z19, Z30
@@ -5296,7 +5690,7 @@ groups:
 	VPMADDWD         Z3, Z29, Z29
 	VMOVDQA32        Z6, Z30
 	VPDPBUSD         64(R12), Z8, Z30
-	VPDPBUSD         256(R12), Z17, Z30
+	VPDPBUSD         256(R12), Z9, Z30
 	VMOVDQA32        Z6, Z31
 	VPDPBUSD         64(R12), Z18, Z31
 	VPDPBUSD         256(R12), Z19, Z31
@@ -5304,7 +5698,7 @@ groups:
 	VPMADDWD         Z3, Z30, Z30
 	VMOVDQA32        Z6, Z31
 	VPDPBUSD         128(R12), Z8, Z31
-	VPDPBUSD         320(R12), Z17, Z31
+	VPDPBUSD         320(R12), Z9, Z31
 	VMOVDQA32        Z6, Z8
 	VPDPBUSD         128(R12), Z18, Z8
 	VPDPBUSD         320(R12), Z19, Z8
@@ -5326,32 +5720,32 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z21, Z20, Z8
-	VSHUFI32X4       $0xdd, Z21, Z20, Z17
-	VPADDD           Z17, Z8, Z8
-	VSHUFI32X4       $0xb1, Z8, Z8, Z17
-	VPADDD           Z17, Z8, Z8
-	VCVTDQ2PS        Z8, Z8
-	VEXTRACTF64X4    $0x01, Z8, Y15
-	VFMADD231PS      Z5, Z8, Z15
-	VMOVUPS          48(SP), X8
-	VMOVUPS          112(SP), X9
-	VMULPS.BCST      (R11), X8, X8
-	VFMADD231PS.BCST 4(R11), X9, X0
-	VFMADD231PS      X15, X8, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z24, Z23, Z8
-	VSHUFI32X4       $0xdd, Z24, Z23, Z17
-	VPADDD           Z17, Z8, Z8
-	VSHUFI32X4       $0xb1, Z8, Z8, Z17
-	VPADDD           Z17, Z8, Z8
+	VSHUFI32X4       $0xdd, Z21, Z20, Z9
+	VPADDD           Z9, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z9
+	VPADDD           Z9, Z8, Z8
 	VCVTDQ2PS        Z8, Z8
 	VEXTRACTF64X4    $0x01, Z8, Y16
 	VFMADD231PS      Z5, Z8, Z16
 	VMOVUPS          48(SP), X8
 	VMOVUPS          112(SP), X9
+	VMULPS.BCST      (R11), X8, X8
+	VFMADD231PS.BCST 4(R11), X9, X0
+	VFMADD231PS      X16, X8, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z24, Z23, Z8
+	VSHUFI32X4       $0xdd, Z24, Z23, Z9
+	VPADDD           Z9, Z8, Z8
+	VSHUFI32X4       $0xb1, Z8, Z8, Z9
+	VPADDD           Z9, Z8, Z8
+	VCVTDQ2PS        Z8, Z8
+	VEXTRACTF64X4    $0x01, Z8, Y17
+	VFMADD231PS      Z5, Z8, Z17
+	VMOVUPS          48(SP), X8
+	VMOVUPS          112(SP), X9
 	VMULPS.BCST      (R13), X8, X8
 	VFMADD231PS.BCST 4(R13), X9, X1
-	VFMADD231PS      X16, X8, X1
+	VFMADD231PS      X17, X8, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JNZ              groups
@@ -5369,17 +5763,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsTable32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// func groupDotsTable32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsTable32x2VNNI512(SB), NOSPLIT, $128-120
+TEXT ·groupDotsTable32x2VNNI512(SB), NOSPLIT, $128-128
 	MOVQ            stride+24(FP), AX
-	MOVQ            groups+48(FP), CX
-	SHLQ            $0x02, CX
+	MOVQ            pitch+48(FP), CX
 	LEAQ            (CX)(CX*2), DX
 	LEAQ            (AX)(AX*2), R9
 	MOVL            $0x0f0f0f0f, BX
@@ -5391,7 +5784,7 @@ TEXT ·groupDotsTable32x2VNNI512(SB), NOSPLIT, $128-120
 	MOVL            $0x01000100, BX
 	VMOVD           BX, X0
 	VPBROADCASTD    X0, Z0
-	MOVQ            control+104(FP), BX
+	MOVQ            control+112(FP), BX
 	VBROADCASTI32X4 (BX), Z3
 	MOVL            $0x47800000, BX
 	VMOVD           BX, X0
@@ -5408,14 +5801,14 @@ TEXT ·groupDotsTable32x2VNNI512(SB), NOSPLIT, $128-120
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R14
+	MOVQ      blocks+96(FP), R14
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X5, X0
-	MOVQ      x2+64(FP), R12
-	MOVQ      powers2+80(FP), R13
+	MOVQ      x2+72(FP), R12
+	MOVQ      powers2+88(FP), R13
 	VMOVDQA32 X5, X1
 
 groups:
@@ -5423,16 +5816,16 @@ groups:
 	VBROADCASTF32X4  (BX)(CX*1), K1, Z7
 	VBROADCASTF32X4  (BX)(CX*2), K2, Z7
 	VBROADCASTF32X4  (BX)(DX*1), K3, Z7
+	ADDQ             $0x10, BX
+	VBROADCASTF32X4  (SI), Z8
+	VBROADCASTF32X4  (SI)(CX*1), K1, Z8
+	VBROADCASTF32X4  (SI)(CX*2), K2, Z8
+	VBROADCASTF32X4  (SI)(DX*1), K3, Z8
+	ADDQ             $0x10, SI
 	VPERMPS          Z7, Z6, Z7
 	VMOVUPS          Z7, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z7
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z7
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z7
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z7
-	VPERMPS          Z7, Z6, Z7
-	VMOVUPS          Z7, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z8, Z6, Z8
+	VMOVUPS          Z8, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
@@ -5641,17 +6034,16 @@ groups:
 	LEAQ             (CX)(DX*1), BX
 	ADDQ             BX, scales+32(FP)
 	ADDQ             BX, biases+40(FP)
-	DECQ             fours+96(FP)
+	DECQ             fours+104(FP)
 	JNZ              rows
 	VZEROUPPER
 	RET
 
-// func groupDotsTable16x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// func groupDotsTable16x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, MMX+
-TEXT ·groupDotsTable16x2VNNI512(SB), NOSPLIT, $384-120
+TEXT ·groupDotsTable16x2VNNI512(SB), NOSPLIT, $384-128
 	MOVQ            stride+24(FP), AX
-	MOVQ            groups+48(FP), CX
-	SHLQ            $0x02, CX
+	MOVQ            pitch+48(FP), CX
 	LEAQ            (CX)(CX*2), DX
 	LEAQ            (AX)(AX*2), R8
 	MOVL            $0x0f0f0f0f, BX
@@ -5664,22 +6056,22 @@ TEXT ·groupDotsTable16x2VNNI512(SB), NOSPLIT, $384-120
 	VMOVD           BX, X0
 	VPBROADCASTD    X0, Z6
 	VPXORD          Z7, Z7, Z7
-	MOVQ            control+104(FP), BX
+	MOVQ            control+112(FP), BX
 	VBROADCASTI32X4 (BX), Z8
 	VMOVDQU64       pairsOfTwoRows<>+0(SB), Z9
 	VMOVDQU32       powersOfGroups<>+0(SB), Z10
 
 rows:
 	MOVQ      scales+32(FP), BX
-	MOVQ      blocks+88(FP), R13
+	MOVQ      blocks+96(FP), R13
 	MOVQ      codes+16(FP), SI
 	MOVQ      SI, DI
-	MOVQ      x+56(FP), R9
-	MOVQ      powers+72(FP), R10
+	MOVQ      x+64(FP), R9
+	MOVQ      powers+80(FP), R10
 	VMOVDQA32 Z7, Z0
 	VMOVDQA32 Z7, Z1
-	MOVQ      x2+64(FP), R11
-	MOVQ      powers2+80(FP), R12
+	MOVQ      x2+72(FP), R11
+	MOVQ      powers2+88(FP), R12
 	VMOVDQA32 Z7, Z2
 	VMOVDQA32 Z7, Z3
 
@@ -5930,17 +6322,16 @@ block:
 	ADDQ          BX, codes+16(FP)
 	LEAQ          (CX)(DX*1), BX
 	ADDQ          BX, scales+32(FP)
-	DECQ          fours+96(FP)
+	DECQ          fours+104(FP)
 	JNZ           rows
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural32x2VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsNatural32x2VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x47800000, BX
@@ -5953,44 +6344,78 @@ TEXT ·groupDotsNatural32x2VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z4
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R14
+	MOVQ      blocks+96(FP), R14
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X3, X0
-	MOVQ      x2+64(FP), R12
-	MOVQ      powers2+80(FP), R13
+	MOVQ      x2+72(FP), R12
+	MOVQ      powers2+88(FP), R13
 	VMOVDQA32 X3, X1
 
 groups:
-	VBROADCASTF32X4  (BX), Z5
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z5
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z5
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z5
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z5
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z5
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z5
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z5
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z6
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z6
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z6
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z6
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y5
+	VPBROADCASTQ (BX)(CX*1), K4, Y5
+	VPBROADCASTQ (BX)(CX*2), K5, Y5
+	VPBROADCASTQ (BX)(DX*1), K6, Y5
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y6
+	VPBROADCASTQ (SI)(CX*1), K4, Y6
+	VPBROADCASTQ (SI)(CX*2), K5, Y6
+	VPBROADCASTQ (SI)(DX*1), K6, Y6
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y5, Z5
+	VPSLLD       $0x10, Z5, Z5
+	VPMOVZXWD    Y6, Z6
+	VPSLLD       $0x10, Z6, Z6
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y5, Z5
+	VCVTPH2PS Y6, Z6
+
+loaded:
 	VPERMPS          Z5, Z4, Z5
 	VMOVUPS          Z5, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z5
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z5
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z5
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z5
-	VPERMPS          Z5, Z4, Z5
-	VMOVUPS          Z5, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z6, Z4, Z6
+	VMOVUPS          Z6, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQA32        Z3, Z10
-	VPDPBUSD         (R10), Z5, Z10
+	VMOVDQA32        Z3, Z6
+	VPDPBUSD         (R10), Z5, Z6
 	VMOVDQA32        Z3, Z11
 	VPDPBUSD         64(R10), Z5, Z11
 	VPSLLD           $0x08, Z11, Z11
@@ -6040,15 +6465,15 @@ groups:
 	VPDPBUSD         64(R12), Z5, Z25
 	VPSLLD           $0x08, Z25, Z25
 	VPDPBUSD         128(R12), Z5, Z25
-	VPUNPCKLDQ       Z14, Z10, Z5
-	VPUNPCKHDQ       Z14, Z10, Z10
-	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z14, Z6, Z5
+	VPUNPCKHDQ       Z14, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z22, Z18, Z5
 	VPUNPCKHDQ       Z22, Z18, Z18
 	VPADDD           Z5, Z18, Z18
-	VPUNPCKLQDQ      Z18, Z10, Z5
-	VPUNPCKHQDQ      Z18, Z10, Z10
-	VPADDD           Z5, Z10, Z10
+	VPUNPCKLQDQ      Z18, Z6, Z5
+	VPUNPCKHQDQ      Z18, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z15, Z11, Z5
 	VPUNPCKHDQ       Z15, Z11, Z11
 	VPADDD           Z5, Z11, Z11
@@ -6079,36 +6504,36 @@ groups:
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	ADDQ             $0x000000c0, R12
-	VSHUFI32X4       $0x88, Z11, Z10, Z5
-	VSHUFI32X4       $0xdd, Z11, Z10, Z10
-	VPADDD           Z10, Z5, Z5
-	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y6
-	VFMADD231PS      Z2, Z5, Z6
-	VEXTRACTF32X4    $0x01, Z6, X5
-	VMOVUPS          (SP), X7
-	VMOVUPS          64(SP), X8
-	VMULPS.BCST      (R11), X7, X7
-	VFMADD231PS.BCST 4(R11), X8, X0
-	VFMADD231PS      X6, X7, X0
-	VMOVUPS          16(SP), X6
-	VMOVUPS          80(SP), X7
-	VMULPS.BCST      8(R11), X6, X6
-	VFMADD231PS.BCST 12(R11), X7, X0
-	VFMADD231PS      X5, X6, X0
-	ADDQ             $0x10, R11
-	VSHUFI32X4       $0x88, Z13, Z12, Z5
-	VSHUFI32X4       $0xdd, Z13, Z12, Z10
-	VPADDD           Z10, Z5, Z5
+	VSHUFI32X4       $0x88, Z11, Z6, Z5
+	VSHUFI32X4       $0xdd, Z11, Z6, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
 	VEXTRACTF64X4    $0x01, Z5, Y7
 	VFMADD231PS      Z2, Z5, Z7
 	VEXTRACTF32X4    $0x01, Z7, X5
 	VMOVUPS          (SP), X6
 	VMOVUPS          64(SP), X8
+	VMULPS.BCST      (R11), X6, X6
+	VFMADD231PS.BCST 4(R11), X8, X0
+	VFMADD231PS      X7, X6, X0
+	VMOVUPS          16(SP), X6
+	VMOVUPS          80(SP), X7
+	VMULPS.BCST      8(R11), X6, X6
+	VFMADD231PS.BCST 12(R11), X7, X0
+	VFMADD231PS      X5, X6, X0
+	ADDQ             $0x10, R11
+	VSHUFI32X4       $0x88, Z13, Z12, Z5
+	VSHUFI32X4       $0xdd, Z13, Z12, Z6
+	VPADDD           Z6, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y8
+	VFMADD231PS      Z2, Z5, Z8
+	VEXTRACTF32X4    $0x01, Z8, X5
+	VMOVUPS          (SP), X6
+	VMOVUPS          64(SP), X7
 	VMULPS.BCST      (R13), X6, X6
-	VFMADD231PS.BCST 4(R13), X8, X1
-	VFMADD231PS      X7, X6, X1
+	VFMADD231PS.BCST 4(R13), X7, X1
+	VFMADD231PS      X8, X6, X1
 	VMOVUPS          16(SP), X6
 	VMOVUPS          80(SP), X7
 	VMULPS.BCST      8(R13), X6, X6
@@ -6123,8 +6548,8 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQA32        Z3, Z10
-	VPDPBUSD         (R10), Z5, Z10
+	VMOVDQA32        Z3, Z6
+	VPDPBUSD         (R10), Z5, Z6
 	VMOVDQA32        Z3, Z11
 	VPDPBUSD         64(R10), Z5, Z11
 	VPSLLD           $0x08, Z11, Z11
@@ -6174,15 +6599,15 @@ groups:
 	VPDPBUSD         64(R12), Z5, Z25
 	VPSLLD           $0x08, Z25, Z25
 	VPDPBUSD         128(R12), Z5, Z25
-	VPUNPCKLDQ       Z14, Z10, Z5
-	VPUNPCKHDQ       Z14, Z10, Z10
-	VPADDD           Z5, Z10, Z10
+	VPUNPCKLDQ       Z14, Z6, Z5
+	VPUNPCKHDQ       Z14, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z22, Z18, Z5
 	VPUNPCKHDQ       Z22, Z18, Z18
 	VPADDD           Z5, Z18, Z18
-	VPUNPCKLQDQ      Z18, Z10, Z5
-	VPUNPCKHQDQ      Z18, Z10, Z10
-	VPADDD           Z5, Z10, Z10
+	VPUNPCKLQDQ      Z18, Z6, Z5
+	VPUNPCKHQDQ      Z18, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z15, Z11, Z5
 	VPUNPCKHDQ       Z15, Z11, Z11
 	VPADDD           Z5, Z11, Z11
@@ -6213,18 +6638,18 @@ groups:
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	ADDQ             $0x000000c0, R12
-	VSHUFI32X4       $0x88, Z11, Z10, Z5
-	VSHUFI32X4       $0xdd, Z11, Z10, Z10
-	VPADDD           Z10, Z5, Z5
+	VSHUFI32X4       $0x88, Z11, Z6, Z5
+	VSHUFI32X4       $0xdd, Z11, Z6, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y8
-	VFMADD231PS      Z2, Z5, Z8
-	VEXTRACTF32X4    $0x01, Z8, X5
+	VEXTRACTF64X4    $0x01, Z5, Y9
+	VFMADD231PS      Z2, Z5, Z9
+	VEXTRACTF32X4    $0x01, Z9, X5
 	VMOVUPS          32(SP), X6
 	VMOVUPS          96(SP), X7
 	VMULPS.BCST      (R11), X6, X6
 	VFMADD231PS.BCST 4(R11), X7, X0
-	VFMADD231PS      X8, X6, X0
+	VFMADD231PS      X9, X6, X0
 	VMOVUPS          48(SP), X6
 	VMOVUPS          112(SP), X7
 	VMULPS.BCST      8(R11), X6, X6
@@ -6232,17 +6657,17 @@ groups:
 	VFMADD231PS      X5, X6, X0
 	ADDQ             $0x10, R11
 	VSHUFI32X4       $0x88, Z13, Z12, Z5
-	VSHUFI32X4       $0xdd, Z13, Z12, Z10
-	VPADDD           Z10, Z5, Z5
+	VSHUFI32X4       $0xdd, Z13, Z12, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y9
-	VFMADD231PS      Z2, Z5, Z9
-	VEXTRACTF32X4    $0x01, Z9, X5
+	VEXTRACTF64X4    $0x01, Z5, Y10
+	VFMADD231PS      Z2, Z5, Z10
+	VEXTRACTF32X4    $0x01, Z10, X5
 	VMOVUPS          32(SP), X6
 	VMOVUPS          96(SP), X7
 	VMULPS.BCST      (R13), X6, X6
 	VFMADD231PS.BCST 4(R13), X7, X1
-	VFMADD231PS      X9, X6, X1
+	VFMADD231PS      X10, X6, X1
 	VMOVUPS          48(SP), X6
 	VMOVUPS          112(SP), X7
 	VMULPS.BCST      8(R13), X6, X6
@@ -6265,17 +6690,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural64x2VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsNatural64x2VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x47800000, BX
@@ -6288,44 +6712,78 @@ TEXT ·groupDotsNatural64x2VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z4
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R14
+	MOVQ      blocks+96(FP), R14
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X3, X0
-	MOVQ      x2+64(FP), R12
-	MOVQ      powers2+80(FP), R13
+	MOVQ      x2+72(FP), R12
+	MOVQ      powers2+88(FP), R13
 	VMOVDQA32 X3, X1
 
 groups:
-	VBROADCASTF32X4  (BX), Z5
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z5
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z5
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z5
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z5
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z5
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z5
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z5
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z6
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z6
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z6
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z6
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y5
+	VPBROADCASTQ (BX)(CX*1), K4, Y5
+	VPBROADCASTQ (BX)(CX*2), K5, Y5
+	VPBROADCASTQ (BX)(DX*1), K6, Y5
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y6
+	VPBROADCASTQ (SI)(CX*1), K4, Y6
+	VPBROADCASTQ (SI)(CX*2), K5, Y6
+	VPBROADCASTQ (SI)(DX*1), K6, Y6
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y5, Z5
+	VPSLLD       $0x10, Z5, Z5
+	VPMOVZXWD    Y6, Z6
+	VPSLLD       $0x10, Z6, Z6
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y5, Z5
+	VCVTPH2PS Y6, Z6
+
+loaded:
 	VPERMPS          Z5, Z4, Z5
 	VMOVUPS          Z5, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z5
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z5
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z5
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z5
-	VPERMPS          Z5, Z4, Z5
-	VMOVUPS          Z5, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z6, Z4, Z6
+	VMOVUPS          Z6, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQA32        Z3, Z14
-	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z6
+	VPDPBUSD         (R10), Z5, Z6
 	VMOVDQA32        Z3, Z15
 	VPDPBUSD         64(R10), Z5, Z15
 	VPSLLD           $0x08, Z15, Z15
@@ -6375,15 +6833,15 @@ groups:
 	VPDPBUSD         64(R12), Z5, Z29
 	VPSLLD           $0x08, Z29, Z29
 	VPDPBUSD         128(R12), Z5, Z29
-	VPUNPCKLDQ       Z18, Z14, Z5
-	VPUNPCKHDQ       Z18, Z14, Z14
-	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z18, Z6, Z5
+	VPUNPCKHDQ       Z18, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z26, Z22, Z5
 	VPUNPCKHDQ       Z26, Z22, Z22
 	VPADDD           Z5, Z22, Z22
-	VPUNPCKLQDQ      Z22, Z14, Z5
-	VPUNPCKHQDQ      Z22, Z14, Z14
-	VPADDD           Z5, Z14, Z14
+	VPUNPCKLQDQ      Z22, Z6, Z5
+	VPUNPCKHQDQ      Z22, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z19, Z15, Z5
 	VPUNPCKHDQ       Z19, Z15, Z15
 	VPADDD           Z5, Z15, Z15
@@ -6414,33 +6872,33 @@ groups:
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	ADDQ             $0x000000c0, R12
-	VSHUFI32X4       $0x88, Z15, Z14, Z5
-	VSHUFI32X4       $0xdd, Z15, Z14, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
-	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y6
-	VFMADD231PS      Z2, Z5, Z6
-	VMOVUPS          (SP), X5
-	VMOVUPS          64(SP), X7
-	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X7, X0
-	VFMADD231PS      X6, X5, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z17, Z16, Z5
-	VSHUFI32X4       $0xdd, Z17, Z16, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0x88, Z15, Z6, Z5
+	VSHUFI32X4       $0xdd, Z15, Z6, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
 	VEXTRACTF64X4    $0x01, Z5, Y7
 	VFMADD231PS      Z2, Z5, Z7
 	VMOVUPS          (SP), X5
 	VMOVUPS          64(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X7, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z17, Z16, Z5
+	VSHUFI32X4       $0xdd, Z17, Z16, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y8
+	VFMADD231PS      Z2, Z5, Z8
+	VMOVUPS          (SP), X5
+	VMOVUPS          64(SP), X6
 	VMULPS.BCST      (R13), X5, X5
 	VFMADD231PS.BCST 4(R13), X6, X1
-	VFMADD231PS      X7, X5, X1
+	VFMADD231PS      X8, X5, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JZ               store
@@ -6450,8 +6908,8 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQA32        Z3, Z14
-	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z6
+	VPDPBUSD         (R10), Z5, Z6
 	VMOVDQA32        Z3, Z15
 	VPDPBUSD         64(R10), Z5, Z15
 	VPSLLD           $0x08, Z15, Z15
@@ -6501,15 +6959,15 @@ groups:
 	VPDPBUSD         64(R12), Z5, Z29
 	VPSLLD           $0x08, Z29, Z29
 	VPDPBUSD         128(R12), Z5, Z29
-	VPUNPCKLDQ       Z18, Z14, Z5
-	VPUNPCKHDQ       Z18, Z14, Z14
-	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z18, Z6, Z5
+	VPUNPCKHDQ       Z18, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z26, Z22, Z5
 	VPUNPCKHDQ       Z26, Z22, Z22
 	VPADDD           Z5, Z22, Z22
-	VPUNPCKLQDQ      Z22, Z14, Z5
-	VPUNPCKHQDQ      Z22, Z14, Z14
-	VPADDD           Z5, Z14, Z14
+	VPUNPCKLQDQ      Z22, Z6, Z5
+	VPUNPCKHQDQ      Z22, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z19, Z15, Z5
 	VPUNPCKHDQ       Z19, Z15, Z15
 	VPADDD           Z5, Z15, Z15
@@ -6540,33 +6998,33 @@ groups:
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	ADDQ             $0x000000c0, R12
-	VSHUFI32X4       $0x88, Z15, Z14, Z5
-	VSHUFI32X4       $0xdd, Z15, Z14, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
-	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y8
-	VFMADD231PS      Z2, Z5, Z8
-	VMOVUPS          16(SP), X5
-	VMOVUPS          80(SP), X6
-	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X6, X0
-	VFMADD231PS      X8, X5, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z17, Z16, Z5
-	VSHUFI32X4       $0xdd, Z17, Z16, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0x88, Z15, Z6, Z5
+	VSHUFI32X4       $0xdd, Z15, Z6, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
 	VEXTRACTF64X4    $0x01, Z5, Y9
 	VFMADD231PS      Z2, Z5, Z9
 	VMOVUPS          16(SP), X5
 	VMOVUPS          80(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X9, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z17, Z16, Z5
+	VSHUFI32X4       $0xdd, Z17, Z16, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y10
+	VFMADD231PS      Z2, Z5, Z10
+	VMOVUPS          16(SP), X5
+	VMOVUPS          80(SP), X6
 	VMULPS.BCST      (R13), X5, X5
 	VFMADD231PS.BCST 4(R13), X6, X1
-	VFMADD231PS      X9, X5, X1
+	VFMADD231PS      X10, X5, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JZ               store
@@ -6576,8 +7034,8 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQA32        Z3, Z14
-	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z6
+	VPDPBUSD         (R10), Z5, Z6
 	VMOVDQA32        Z3, Z15
 	VPDPBUSD         64(R10), Z5, Z15
 	VPSLLD           $0x08, Z15, Z15
@@ -6627,15 +7085,15 @@ groups:
 	VPDPBUSD         64(R12), Z5, Z29
 	VPSLLD           $0x08, Z29, Z29
 	VPDPBUSD         128(R12), Z5, Z29
-	VPUNPCKLDQ       Z18, Z14, Z5
-	VPUNPCKHDQ       Z18, Z14, Z14
-	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z18, Z6, Z5
+	VPUNPCKHDQ       Z18, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z26, Z22, Z5
 	VPUNPCKHDQ       Z26, Z22, Z22
 	VPADDD           Z5, Z22, Z22
-	VPUNPCKLQDQ      Z22, Z14, Z5
-	VPUNPCKHQDQ      Z22, Z14, Z14
-	VPADDD           Z5, Z14, Z14
+	VPUNPCKLQDQ      Z22, Z6, Z5
+	VPUNPCKHQDQ      Z22, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z19, Z15, Z5
 	VPUNPCKHDQ       Z19, Z15, Z15
 	VPADDD           Z5, Z15, Z15
@@ -6666,33 +7124,33 @@ groups:
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	ADDQ             $0x000000c0, R12
-	VSHUFI32X4       $0x88, Z15, Z14, Z5
-	VSHUFI32X4       $0xdd, Z15, Z14, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
-	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y10
-	VFMADD231PS      Z2, Z5, Z10
-	VMOVUPS          32(SP), X5
-	VMOVUPS          96(SP), X6
-	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X6, X0
-	VFMADD231PS      X10, X5, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z17, Z16, Z5
-	VSHUFI32X4       $0xdd, Z17, Z16, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0x88, Z15, Z6, Z5
+	VSHUFI32X4       $0xdd, Z15, Z6, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
 	VEXTRACTF64X4    $0x01, Z5, Y11
 	VFMADD231PS      Z2, Z5, Z11
 	VMOVUPS          32(SP), X5
 	VMOVUPS          96(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X11, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z17, Z16, Z5
+	VSHUFI32X4       $0xdd, Z17, Z16, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y12
+	VFMADD231PS      Z2, Z5, Z12
+	VMOVUPS          32(SP), X5
+	VMOVUPS          96(SP), X6
 	VMULPS.BCST      (R13), X5, X5
 	VFMADD231PS.BCST 4(R13), X6, X1
-	VFMADD231PS      X11, X5, X1
+	VFMADD231PS      X12, X5, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JZ               store
@@ -6702,8 +7160,8 @@ groups:
 	PREFETCHT0       8384(R8)
 	ADDQ             $0x00000100, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQA32        Z3, Z14
-	VPDPBUSD         (R10), Z5, Z14
+	VMOVDQA32        Z3, Z6
+	VPDPBUSD         (R10), Z5, Z6
 	VMOVDQA32        Z3, Z15
 	VPDPBUSD         64(R10), Z5, Z15
 	VPSLLD           $0x08, Z15, Z15
@@ -6753,15 +7211,15 @@ groups:
 	VPDPBUSD         64(R12), Z5, Z29
 	VPSLLD           $0x08, Z29, Z29
 	VPDPBUSD         128(R12), Z5, Z29
-	VPUNPCKLDQ       Z18, Z14, Z5
-	VPUNPCKHDQ       Z18, Z14, Z14
-	VPADDD           Z5, Z14, Z14
+	VPUNPCKLDQ       Z18, Z6, Z5
+	VPUNPCKHDQ       Z18, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z26, Z22, Z5
 	VPUNPCKHDQ       Z26, Z22, Z22
 	VPADDD           Z5, Z22, Z22
-	VPUNPCKLQDQ      Z22, Z14, Z5
-	VPUNPCKHQDQ      Z22, Z14, Z14
-	VPADDD           Z5, Z14, Z14
+	VPUNPCKLQDQ      Z22, Z6, Z5
+	VPUNPCKHQDQ      Z22, Z6, Z6
+	VPADDD           Z5, Z6, Z6
 	VPUNPCKLDQ       Z19, Z15, Z5
 	VPUNPCKHDQ       Z19, Z15, Z15
 	VPADDD           Z5, Z15, Z15
@@ -6792,33 +7250,33 @@ groups:
 	ADDQ             $0x00000040, DI
 	ADDQ             $0x000000c0, R10
 	ADDQ             $0x000000c0, R12
-	VSHUFI32X4       $0x88, Z15, Z14, Z5
-	VSHUFI32X4       $0xdd, Z15, Z14, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
-	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y12
-	VFMADD231PS      Z2, Z5, Z12
-	VMOVUPS          48(SP), X5
-	VMOVUPS          112(SP), X6
-	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X6, X0
-	VFMADD231PS      X12, X5, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z17, Z16, Z5
-	VSHUFI32X4       $0xdd, Z17, Z16, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0x88, Z15, Z6, Z5
+	VSHUFI32X4       $0xdd, Z15, Z6, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
 	VEXTRACTF64X4    $0x01, Z5, Y13
 	VFMADD231PS      Z2, Z5, Z13
 	VMOVUPS          48(SP), X5
 	VMOVUPS          112(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X13, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z17, Z16, Z5
+	VSHUFI32X4       $0xdd, Z17, Z16, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y14
+	VFMADD231PS      Z2, Z5, Z14
+	VMOVUPS          48(SP), X5
+	VMOVUPS          112(SP), X6
 	VMULPS.BCST      (R13), X5, X5
 	VFMADD231PS.BCST 4(R13), X6, X1
-	VFMADD231PS      X13, X5, X1
+	VFMADD231PS      X14, X5, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JNZ              groups
@@ -6836,17 +7294,16 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET
 
-// func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *float32, biases *float32, groups int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
-// Requires: AVX, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
-TEXT ·groupDotsNatural128x2VNNI512(SB), NOSPLIT, $128-120
+// func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, AVX512F, AVX512VL, AVX512VNNI, FMA3, MMX+
+TEXT ·groupDotsNatural128x2VNNI512(SB), NOSPLIT, $128-128
 	MOVQ         stride+24(FP), AX
-	MOVQ         groups+48(FP), CX
-	SHLQ         $0x02, CX
+	MOVQ         pitch+48(FP), CX
 	LEAQ         (CX)(CX*2), DX
 	LEAQ         (AX)(AX*2), R9
 	MOVL         $0x47800000, BX
@@ -6859,36 +7316,70 @@ TEXT ·groupDotsNatural128x2VNNI512(SB), NOSPLIT, $128-120
 	KMOVW        BX, K2
 	MOVL         $0x0000f000, BX
 	KMOVW        BX, K3
+	MOVL         $0x00000002, BX
+	KMOVW        BX, K4
+	MOVL         $0x00000004, BX
+	KMOVW        BX, K5
+	MOVL         $0x00000008, BX
+	KMOVW        BX, K6
 	VMOVDQU32    transposedColumns<>+0(SB), Z4
 
 rows:
 	MOVQ      scales+32(FP), BX
 	MOVQ      biases+40(FP), SI
-	MOVQ      blocks+88(FP), R14
+	MOVQ      blocks+96(FP), R14
 	MOVQ      codes+16(FP), DI
 	MOVQ      DI, R8
-	MOVQ      x+56(FP), R10
-	MOVQ      powers+72(FP), R11
+	MOVQ      x+64(FP), R10
+	MOVQ      powers+80(FP), R11
 	VMOVDQA32 X3, X0
-	MOVQ      x2+64(FP), R12
-	MOVQ      powers2+80(FP), R13
+	MOVQ      x2+72(FP), R12
+	MOVQ      powers2+88(FP), R13
 	VMOVDQA32 X3, X1
 
 groups:
-	VBROADCASTF32X4  (BX), Z5
-	VBROADCASTF32X4  (BX)(CX*1), K1, Z5
-	VBROADCASTF32X4  (BX)(CX*2), K2, Z5
-	VBROADCASTF32X4  (BX)(DX*1), K3, Z5
+	CMPQ            factors+56(FP), $0x00
+	JNE             narrow
+	VBROADCASTF32X4 (BX), Z5
+	VBROADCASTF32X4 (BX)(CX*1), K1, Z5
+	VBROADCASTF32X4 (BX)(CX*2), K2, Z5
+	VBROADCASTF32X4 (BX)(DX*1), K3, Z5
+	ADDQ            $0x10, BX
+	VBROADCASTF32X4 (SI), Z6
+	VBROADCASTF32X4 (SI)(CX*1), K1, Z6
+	VBROADCASTF32X4 (SI)(CX*2), K2, Z6
+	VBROADCASTF32X4 (SI)(DX*1), K3, Z6
+	ADDQ            $0x10, SI
+	JMP             loaded
+
+narrow:
+	VPBROADCASTQ (BX), Y5
+	VPBROADCASTQ (BX)(CX*1), K4, Y5
+	VPBROADCASTQ (BX)(CX*2), K5, Y5
+	VPBROADCASTQ (BX)(DX*1), K6, Y5
+	ADDQ         $0x08, BX
+	VPBROADCASTQ (SI), Y6
+	VPBROADCASTQ (SI)(CX*1), K4, Y6
+	VPBROADCASTQ (SI)(CX*2), K5, Y6
+	VPBROADCASTQ (SI)(DX*1), K6, Y6
+	ADDQ         $0x08, SI
+	CMPQ         factors+56(FP), $0x02
+	JEQ          float16
+	VPMOVZXWD    Y5, Z5
+	VPSLLD       $0x10, Z5, Z5
+	VPMOVZXWD    Y6, Z6
+	VPSLLD       $0x10, Z6, Z6
+	JMP          loaded
+
+float16:
+	VCVTPH2PS Y5, Z5
+	VCVTPH2PS Y6, Z6
+
+loaded:
 	VPERMPS          Z5, Z4, Z5
 	VMOVUPS          Z5, (SP)
-	ADDQ             $0x10, BX
-	VBROADCASTF32X4  (SI), Z5
-	VBROADCASTF32X4  (SI)(CX*1), K1, Z5
-	VBROADCASTF32X4  (SI)(CX*2), K2, Z5
-	VBROADCASTF32X4  (SI)(DX*1), K3, Z5
-	VPERMPS          Z5, Z4, Z5
-	VMOVUPS          Z5, 64(SP)
-	ADDQ             $0x10, SI
+	VPERMPS          Z6, Z4, Z6
+	VMOVUPS          Z6, 64(SP)
 	PREFETCHT0       8192(R8)
 	PREFETCHT0       8256(R8)
 	PREFETCHT0       8320(R8)
@@ -6899,85 +7390,85 @@ groups:
 	PREFETCHT0       8640(R8)
 	ADDQ             $0x00000200, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQU32        64(DI), Z14
+	VMOVDQU32        64(DI), Z6
 	VMOVDQA32        Z3, Z15
 	VPDPBUSD         (R10), Z5, Z15
-	VPDPBUSD         192(R10), Z14, Z15
+	VPDPBUSD         192(R10), Z6, Z15
 	VMOVDQA32        Z3, Z16
 	VPDPBUSD         64(R10), Z5, Z16
-	VPDPBUSD         256(R10), Z14, Z16
+	VPDPBUSD         256(R10), Z6, Z16
 	VPSLLD           $0x08, Z16, Z16
 	VPDPBUSD         128(R10), Z5, Z16
-	VPDPBUSD         320(R10), Z14, Z16
+	VPDPBUSD         320(R10), Z6, Z16
 	VMOVDQA32        Z3, Z17
 	VPDPBUSD         (R12), Z5, Z17
-	VPDPBUSD         192(R12), Z14, Z17
+	VPDPBUSD         192(R12), Z6, Z17
 	VMOVDQA32        Z3, Z18
 	VPDPBUSD         64(R12), Z5, Z18
-	VPDPBUSD         256(R12), Z14, Z18
+	VPDPBUSD         256(R12), Z6, Z18
 	VPSLLD           $0x08, Z18, Z18
 	VPDPBUSD         128(R12), Z5, Z18
-	VPDPBUSD         320(R12), Z14, Z18
+	VPDPBUSD         320(R12), Z6, Z18
 	VMOVDQU32        (DI)(AX*1), Z5
-	VMOVDQU32        64(DI)(AX*1), Z14
+	VMOVDQU32        64(DI)(AX*1), Z6
 	VMOVDQA32        Z3, Z19
 	VPDPBUSD         (R10), Z5, Z19
-	VPDPBUSD         192(R10), Z14, Z19
+	VPDPBUSD         192(R10), Z6, Z19
 	VMOVDQA32        Z3, Z20
 	VPDPBUSD         64(R10), Z5, Z20
-	VPDPBUSD         256(R10), Z14, Z20
+	VPDPBUSD         256(R10), Z6, Z20
 	VPSLLD           $0x08, Z20, Z20
 	VPDPBUSD         128(R10), Z5, Z20
-	VPDPBUSD         320(R10), Z14, Z20
+	VPDPBUSD         320(R10), Z6, Z20
 	VMOVDQA32        Z3, Z21
 	VPDPBUSD         (R12), Z5, Z21
-	VPDPBUSD         192(R12), Z14, Z21
+	VPDPBUSD         192(R12), Z6, Z21
 	VMOVDQA32        Z3, Z22
 	VPDPBUSD         64(R12), Z5, Z22
-	VPDPBUSD         256(R12), Z14, Z22
+	VPDPBUSD         256(R12), Z6, Z22
 	VPSLLD           $0x08, Z22, Z22
 	VPDPBUSD         128(R12), Z5, Z22
-	VPDPBUSD         320(R12), Z14, Z22
+	VPDPBUSD         320(R12), Z6, Z22
 	VMOVDQU32        (DI)(AX*2), Z5
-	VMOVDQU32        64(DI)(AX*2), Z14
+	VMOVDQU32        64(DI)(AX*2), Z6
 	VMOVDQA32        Z3, Z23
 	VPDPBUSD         (R10), Z5, Z23
-	VPDPBUSD         192(R10), Z14, Z23
+	VPDPBUSD         192(R10), Z6, Z23
 	VMOVDQA32        Z3, Z24
 	VPDPBUSD         64(R10), Z5, Z24
-	VPDPBUSD         256(R10), Z14, Z24
+	VPDPBUSD         256(R10), Z6, Z24
 	VPSLLD           $0x08, Z24, Z24
 	VPDPBUSD         128(R10), Z5, Z24
-	VPDPBUSD         320(R10), Z14, Z24
+	VPDPBUSD         320(R10), Z6, Z24
 	VMOVDQA32        Z3, Z25
 	VPDPBUSD         (R12), Z5, Z25
-	VPDPBUSD         192(R12), Z14, Z25
+	VPDPBUSD         192(R12), Z6, Z25
 	VMOVDQA32        Z3, Z26
 	VPDPBUSD         64(R12), Z5, Z26
-	VPDPBUSD         256(R12), Z14, Z26
+	VPDPBUSD         256(R12), Z6, Z26
 	VPSLLD           $0x08, Z26, Z26
 	VPDPBUSD         128(R12), Z5, Z26
-	VPDPBUSD         320(R12), Z14, Z26
+	VPDPBUSD         320(R12), Z6, Z26
 	VMOVDQU32        (DI)(R9*1), Z5
-	VMOVDQU32        64(DI)(R9*1), Z14
+	VMOVDQU32        64(DI)(R9*1), Z6
 	VMOVDQA32        Z3, Z27
 	VPDPBUSD         (R10), Z5, Z27
-	VPDPBUSD         192(R10), Z14, Z27
+	VPDPBUSD         192(R10), Z6, Z27
 	VMOVDQA32        Z3, Z28
 	VPDPBUSD         64(R10), Z5, Z28
-	VPDPBUSD         256(R10), Z14, Z28
+	VPDPBUSD         256(R10), Z6, Z28
 	VPSLLD           $0x08, Z28, Z28
 	VPDPBUSD         128(R10), Z5, Z28
-	VPDPBUSD         320(R10), Z14, Z28
+	VPDPBUSD         320(R10), Z6, Z28
 	VMOVDQA32        Z3, Z29
 	VPDPBUSD         (R12), Z5, Z29
-	VPDPBUSD         192(R12), Z14, Z29
+	VPDPBUSD         192(R12), Z6, Z29
 	VMOVDQA32        Z3, Z30
 	VPDPBUSD         64(R12), Z5, Z30
-	VPDPBUSD         256(R12), Z14, Z30
+	VPDPBUSD         256(R12), Z6, Z30
 	VPSLLD           $0x08, Z30, Z30
 	VPDPBUSD         128(R12), Z5, Z30
-	VPDPBUSD         320(R12), Z14, Z30
+	VPDPBUSD         320(R12), Z6, Z30
 	VPUNPCKLDQ       Z19, Z15, Z5
 	VPUNPCKHDQ       Z19, Z15, Z15
 	VPADDD           Z5, Z15, Z15
@@ -7018,32 +7509,32 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z16, Z15, Z5
-	VSHUFI32X4       $0xdd, Z16, Z15, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
-	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y6
-	VFMADD231PS      Z2, Z5, Z6
-	VMOVUPS          (SP), X5
-	VMOVUPS          64(SP), X7
-	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X7, X0
-	VFMADD231PS      X6, X5, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z18, Z17, Z5
-	VSHUFI32X4       $0xdd, Z18, Z17, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xdd, Z16, Z15, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
 	VEXTRACTF64X4    $0x01, Z5, Y7
 	VFMADD231PS      Z2, Z5, Z7
 	VMOVUPS          (SP), X5
 	VMOVUPS          64(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X7, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z18, Z17, Z5
+	VSHUFI32X4       $0xdd, Z18, Z17, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y8
+	VFMADD231PS      Z2, Z5, Z8
+	VMOVUPS          (SP), X5
+	VMOVUPS          64(SP), X6
 	VMULPS.BCST      (R13), X5, X5
 	VFMADD231PS.BCST 4(R13), X6, X1
-	VFMADD231PS      X7, X5, X1
+	VFMADD231PS      X8, X5, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JZ               store
@@ -7057,85 +7548,85 @@ groups:
 	PREFETCHT0       8640(R8)
 	ADDQ             $0x00000200, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQU32        64(DI), Z14
+	VMOVDQU32        64(DI), Z6
 	VMOVDQA32        Z3, Z15
 	VPDPBUSD         (R10), Z5, Z15
-	VPDPBUSD         192(R10), Z14, Z15
+	VPDPBUSD         192(R10), Z6, Z15
 	VMOVDQA32        Z3, Z16
 	VPDPBUSD         64(R10), Z5, Z16
-	VPDPBUSD         256(R10), Z14, Z16
+	VPDPBUSD         256(R10), Z6, Z16
 	VPSLLD           $0x08, Z16, Z16
 	VPDPBUSD         128(R10), Z5, Z16
-	VPDPBUSD         320(R10), Z14, Z16
+	VPDPBUSD         320(R10), Z6, Z16
 	VMOVDQA32        Z3, Z17
 	VPDPBUSD         (R12), Z5, Z17
-	VPDPBUSD         192(R12), Z14, Z17
+	VPDPBUSD         192(R12), Z6, Z17
 	VMOVDQA32        Z3, Z18
 	VPDPBUSD         64(R12), Z5, Z18
-	VPDPBUSD         256(R12), Z14, Z18
+	VPDPBUSD         256(R12), Z6, Z18
 	VPSLLD           $0x08, Z18, Z18
 	VPDPBUSD         128(R12), Z5, Z18
-	VPDPBUSD         320(R12), Z14, Z18
+	VPDPBUSD         320(R12), Z6, Z18
 	VMOVDQU32        (DI)(AX*1), Z5
-	VMOVDQU32        64(DI)(AX*1), Z14
+	VMOVDQU32        64(DI)(AX*1), Z6
 	VMOVDQA32        Z3, Z19
 	VPDPBUSD         (R10), Z5, Z19
-	VPDPBUSD         192(R10), Z14, Z19
+	VPDPBUSD         192(R10), Z6, Z19
 	VMOVDQA32        Z3, Z20
 	VPDPBUSD         64(R10), Z5, Z20
-	VPDPBUSD         256(R10), Z14, Z20
+	VPDPBUSD         256(R10), Z6, Z20
 	VPSLLD           $0x08, Z20, Z20
 	VPDPBUSD         128(R10), Z5, Z20
-	VPDPBUSD         320(R10), Z14, Z20
+	VPDPBUSD         320(R10), Z6, Z20
 	VMOVDQA32        Z3, Z21
 	VPDPBUSD         (R12), Z5, Z21
-	VPDPBUSD         192(R12), Z14, Z21
+	VPDPBUSD         192(R12), Z6, Z21
 	VMOVDQA32        Z3, Z22
 	VPDPBUSD         64(R12), Z5, Z22
-	VPDPBUSD         256(R12), Z14, Z22
+	VPDPBUSD         256(R12), Z6, Z22
 	VPSLLD           $0x08, Z22, Z22
 	VPDPBUSD         128(R12), Z5, Z22
-	VPDPBUSD         320(R12), Z14, Z22
+	VPDPBUSD         320(R12), Z6, Z22
 	VMOVDQU32        (DI)(AX*2), Z5
-	VMOVDQU32        64(DI)(AX*2), Z14
+	VMOVDQU32        64(DI)(AX*2), Z6
 	VMOVDQA32        Z3, Z23
 	VPDPBUSD         (R10), Z5, Z23
-	VPDPBUSD         192(R10), Z14, Z23
+	VPDPBUSD         192(R10), Z6, Z23
 	VMOVDQA32        Z3, Z24
 	VPDPBUSD         64(R10), Z5, Z24
-	VPDPBUSD         256(R10), Z14, Z24
+	VPDPBUSD         256(R10), Z6, Z24
 	VPSLLD           $0x08, Z24, Z24
 	VPDPBUSD         128(R10), Z5, Z24
-	VPDPBUSD         320(R10), Z14, Z24
+	VPDPBUSD         320(R10), Z6, Z24
 	VMOVDQA32        Z3, Z25
 	VPDPBUSD         (R12), Z5, Z25
-	VPDPBUSD         192(R12), Z14, Z25
+	VPDPBUSD         192(R12), Z6, Z25
 	VMOVDQA32        Z3, Z26
 	VPDPBUSD         64(R12), Z5, Z26
-	VPDPBUSD         256(R12), Z14, Z26
+	VPDPBUSD         256(R12), Z6, Z26
 	VPSLLD           $0x08, Z26, Z26
 	VPDPBUSD         128(R12), Z5, Z26
-	VPDPBUSD         320(R12), Z14, Z26
+	VPDPBUSD         320(R12), Z6, Z26
 	VMOVDQU32        (DI)(R9*1), Z5
-	VMOVDQU32        64(DI)(R9*1), Z14
+	VMOVDQU32        64(DI)(R9*1), Z6
 	VMOVDQA32        Z3, Z27
 	VPDPBUSD         (R10), Z5, Z27
-	VPDPBUSD         192(R10), Z14, Z27
+	VPDPBUSD         192(R10), Z6, Z27
 	VMOVDQA32        Z3, Z28
 	VPDPBUSD         64(R10), Z5, Z28
-	VPDPBUSD         256(R10), Z14, Z28
+	VPDPBUSD         256(R10), Z6, Z28
 	VPSLLD           $0x08, Z28, Z28
 	VPDPBUSD         128(R10), Z5, Z28
-	VPDPBUSD         320(R10), Z14, Z28
+	VPDPBUSD         320(R10), Z6, Z28
 	VMOVDQA32        Z3, Z29
 	VPDPBUSD         (R12), Z5, Z29
-	VPDPBUSD         192(R12), Z14, Z29
+	VPDPBUSD         192(R12), Z6, Z29
 	VMOVDQA32        Z3, Z30
 	VPDPBUSD         64(R12), Z5, Z30
-	VPDPBUSD         256(R12), Z14, Z30
+	VPDPBUSD         256(R12), Z6, Z30
 	VPSLLD           $0x08, Z30, Z30
 	VPDPBUSD         128(R12), Z5, Z30
-	VPDPBUSD         320(R12), Z14, Z30
+	VPDPBUSD         320(R12), Z6, Z30
 	VPUNPCKLDQ       Z19, Z15, Z5
 	VPUNPCKHDQ       Z19, Z15, Z15
 	VPADDD           Z5, Z15, Z15
@@ -7176,32 +7667,32 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z16, Z15, Z5
-	VSHUFI32X4       $0xdd, Z16, Z15, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
-	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y8
-	VFMADD231PS      Z2, Z5, Z8
-	VMOVUPS          16(SP), X5
-	VMOVUPS          80(SP), X6
-	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X6, X0
-	VFMADD231PS      X8, X5, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z18, Z17, Z5
-	VSHUFI32X4       $0xdd, Z18, Z17, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xdd, Z16, Z15, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
 	VEXTRACTF64X4    $0x01, Z5, Y9
 	VFMADD231PS      Z2, Z5, Z9
 	VMOVUPS          16(SP), X5
 	VMOVUPS          80(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X9, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z18, Z17, Z5
+	VSHUFI32X4       $0xdd, Z18, Z17, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y10
+	VFMADD231PS      Z2, Z5, Z10
+	VMOVUPS          16(SP), X5
+	VMOVUPS          80(SP), X6
 	VMULPS.BCST      (R13), X5, X5
 	VFMADD231PS.BCST 4(R13), X6, X1
-	VFMADD231PS      X9, X5, X1
+	VFMADD231PS      X10, X5, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JZ               store
@@ -7215,85 +7706,85 @@ groups:
 	PREFETCHT0       8640(R8)
 	ADDQ             $0x00000200, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQU32        64(DI), Z14
+	VMOVDQU32        64(DI), Z6
 	VMOVDQA32        Z3, Z15
 	VPDPBUSD         (R10), Z5, Z15
-	VPDPBUSD         192(R10), Z14, Z15
+	VPDPBUSD         192(R10), Z6, Z15
 	VMOVDQA32        Z3, Z16
 	VPDPBUSD         64(R10), Z5, Z16
-	VPDPBUSD         256(R10), Z14, Z16
+	VPDPBUSD         256(R10), Z6, Z16
 	VPSLLD           $0x08, Z16, Z16
 	VPDPBUSD         128(R10), Z5, Z16
-	VPDPBUSD         320(R10), Z14, Z16
+	VPDPBUSD         320(R10), Z6, Z16
 	VMOVDQA32        Z3, Z17
 	VPDPBUSD         (R12), Z5, Z17
-	VPDPBUSD         192(R12), Z14, Z17
+	VPDPBUSD         192(R12), Z6, Z17
 	VMOVDQA32        Z3, Z18
 	VPDPBUSD         64(R12), Z5, Z18
-	VPDPBUSD         256(R12), Z14, Z18
+	VPDPBUSD         256(R12), Z6, Z18
 	VPSLLD           $0x08, Z18, Z18
 	VPDPBUSD         128(R12), Z5, Z18
-	VPDPBUSD         320(R12), Z14, Z18
+	VPDPBUSD         320(R12), Z6, Z18
 	VMOVDQU32        (DI)(AX*1), Z5
-	VMOVDQU32        64(DI)(AX*1), Z14
+	VMOVDQU32        64(DI)(AX*1), Z6
 	VMOVDQA32        Z3, Z19
 	VPDPBUSD         (R10), Z5, Z19
-	VPDPBUSD         192(R10), Z14, Z19
+	VPDPBUSD         192(R10), Z6, Z19
 	VMOVDQA32        Z3, Z20
 	VPDPBUSD         64(R10), Z5, Z20
-	VPDPBUSD         256(R10), Z14, Z20
+	VPDPBUSD         256(R10), Z6, Z20
 	VPSLLD           $0x08, Z20, Z20
 	VPDPBUSD         128(R10), Z5, Z20
-	VPDPBUSD         320(R10), Z14, Z20
+	VPDPBUSD         320(R10), Z6, Z20
 	VMOVDQA32        Z3, Z21
 	VPDPBUSD         (R12), Z5, Z21
-	VPDPBUSD         192(R12), Z14, Z21
+	VPDPBUSD         192(R12), Z6, Z21
 	VMOVDQA32        Z3, Z22
 	VPDPBUSD         64(R12), Z5, Z22
-	VPDPBUSD         256(R12), Z14, Z22
+	VPDPBUSD         256(R12), Z6, Z22
 	VPSLLD           $0x08, Z22, Z22
 	VPDPBUSD         128(R12), Z5, Z22
-	VPDPBUSD         320(R12), Z14, Z22
+	VPDPBUSD         320(R12), Z6, Z22
 	VMOVDQU32        (DI)(AX*2), Z5
-	VMOVDQU32        64(DI)(AX*2), Z14
+	VMOVDQU32        64(DI)(AX*2), Z6
 	VMOVDQA32        Z3, Z23
 	VPDPBUSD         (R10), Z5, Z23
-	VPDPBUSD         192(R10), Z14, Z23
+	VPDPBUSD         192(R10), Z6, Z23
 	VMOVDQA32        Z3, Z24
 	VPDPBUSD         64(R10), Z5, Z24
-	VPDPBUSD         256(R10), Z14, Z24
+	VPDPBUSD         256(R10), Z6, Z24
 	VPSLLD           $0x08, Z24, Z24
 	VPDPBUSD         128(R10), Z5, Z24
-	VPDPBUSD         320(R10), Z14, Z24
+	VPDPBUSD         320(R10), Z6, Z24
 	VMOVDQA32        Z3, Z25
 	VPDPBUSD         (R12), Z5, Z25
-	VPDPBUSD         192(R12), Z14, Z25
+	VPDPBUSD         192(R12), Z6, Z25
 	VMOVDQA32        Z3, Z26
 	VPDPBUSD         64(R12), Z5, Z26
-	VPDPBUSD         256(R12), Z14, Z26
+	VPDPBUSD         256(R12), Z6, Z26
 	VPSLLD           $0x08, Z26, Z26
 	VPDPBUSD         128(R12), Z5, Z26
-	VPDPBUSD         320(R12), Z14, Z26
+	VPDPBUSD         320(R12), Z6, Z26
 	VMOVDQU32        (DI)(R9*1), Z5
-	VMOVDQU32        64(DI)(R9*1), Z14
+	VMOVDQU32        64(DI)(R9*1), Z6
 	VMOVDQA32        Z3, Z27
 	VPDPBUSD         (R10), Z5, Z27
-	VPDPBUSD         192(R10), Z14, Z27
+	VPDPBUSD         192(R10), Z6, Z27
 	VMOVDQA32        Z3, Z28
 	VPDPBUSD         64(R10), Z5, Z28
-	VPDPBUSD         256(R10), Z14, Z28
+	VPDPBUSD         256(R10), Z6, Z28
 	VPSLLD           $0x08, Z28, Z28
 	VPDPBUSD         128(R10), Z5, Z28
-	VPDPBUSD         320(R10), Z14, Z28
+	VPDPBUSD         320(R10), Z6, Z28
 	VMOVDQA32        Z3, Z29
 	VPDPBUSD         (R12), Z5, Z29
-	VPDPBUSD         192(R12), Z14, Z29
+	VPDPBUSD         192(R12), Z6, Z29
 	VMOVDQA32        Z3, Z30
 	VPDPBUSD         64(R12), Z5, Z30
-	VPDPBUSD         256(R12), Z14, Z30
+	VPDPBUSD         256(R12), Z6, Z30
 	VPSLLD           $0x08, Z30, Z30
 	VPDPBUSD         128(R12), Z5, Z30
-	VPDPBUSD         320(R12), Z14, Z30
+	VPDPBUSD         320(R12), Z6, Z30
 	VPUNPCKLDQ       Z19, Z15, Z5
 	VPUNPCKHDQ       Z19, Z15, Z15
 	VPADDD           Z5, Z15, Z15
@@ -7334,32 +7825,32 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z16, Z15, Z5
-	VSHUFI32X4       $0xdd, Z16, Z15, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
-	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y10
-	VFMADD231PS      Z2, Z5, Z10
-	VMOVUPS          32(SP), X5
-	VMOVUPS          96(SP), X6
-	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X6, X0
-	VFMADD231PS      X10, X5, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z18, Z17, Z5
-	VSHUFI32X4       $0xdd, Z18, Z17, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xdd, Z16, Z15, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
 	VEXTRACTF64X4    $0x01, Z5, Y11
 	VFMADD231PS      Z2, Z5, Z11
 	VMOVUPS          32(SP), X5
 	VMOVUPS          96(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X11, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z18, Z17, Z5
+	VSHUFI32X4       $0xdd, Z18, Z17, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y12
+	VFMADD231PS      Z2, Z5, Z12
+	VMOVUPS          32(SP), X5
+	VMOVUPS          96(SP), X6
 	VMULPS.BCST      (R13), X5, X5
 	VFMADD231PS.BCST 4(R13), X6, X1
-	VFMADD231PS      X11, X5, X1
+	VFMADD231PS      X12, X5, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JZ               store
@@ -7373,85 +7864,85 @@ groups:
 	PREFETCHT0       8640(R8)
 	ADDQ             $0x00000200, R8
 	VMOVDQU32        (DI), Z5
-	VMOVDQU32        64(DI), Z14
+	VMOVDQU32        64(DI), Z6
 	VMOVDQA32        Z3, Z15
 	VPDPBUSD         (R10), Z5, Z15
-	VPDPBUSD         192(R10), Z14, Z15
+	VPDPBUSD         192(R10), Z6, Z15
 	VMOVDQA32        Z3, Z16
 	VPDPBUSD         64(R10), Z5, Z16
-	VPDPBUSD         256(R10), Z14, Z16
+	VPDPBUSD         256(R10), Z6, Z16
 	VPSLLD           $0x08, Z16, Z16
 	VPDPBUSD         128(R10), Z5, Z16
-	VPDPBUSD         320(R10), Z14, Z16
+	VPDPBUSD         320(R10), Z6, Z16
 	VMOVDQA32        Z3, Z17
 	VPDPBUSD         (R12), Z5, Z17
-	VPDPBUSD         192(R12), Z14, Z17
+	VPDPBUSD         192(R12), Z6, Z17
 	VMOVDQA32        Z3, Z18
 	VPDPBUSD         64(R12), Z5, Z18
-	VPDPBUSD         256(R12), Z14, Z18
+	VPDPBUSD         256(R12), Z6, Z18
 	VPSLLD           $0x08, Z18, Z18
 	VPDPBUSD         128(R12), Z5, Z18
-	VPDPBUSD         320(R12), Z14, Z18
+	VPDPBUSD         320(R12), Z6, Z18
 	VMOVDQU32        (DI)(AX*1), Z5
-	VMOVDQU32        64(DI)(AX*1), Z14
+	VMOVDQU32        64(DI)(AX*1), Z6
 	VMOVDQA32        Z3, Z19
 	VPDPBUSD         (R10), Z5, Z19
-	VPDPBUSD         192(R10), Z14, Z19
+	VPDPBUSD         192(R10), Z6, Z19
 	VMOVDQA32        Z3, Z20
 	VPDPBUSD         64(R10), Z5, Z20
-	VPDPBUSD         256(R10), Z14, Z20
+	VPDPBUSD         256(R10), Z6, Z20
 	VPSLLD           $0x08, Z20, Z20
 	VPDPBUSD         128(R10), Z5, Z20
-	VPDPBUSD         320(R10), Z14, Z20
+	VPDPBUSD         320(R10), Z6, Z20
 	VMOVDQA32        Z3, Z21
 	VPDPBUSD         (R12), Z5, Z21
-	VPDPBUSD         192(R12), Z14, Z21
+	VPDPBUSD         192(R12), Z6, Z21
 	VMOVDQA32        Z3, Z22
 	VPDPBUSD         64(R12), Z5, Z22
-	VPDPBUSD         256(R12), Z14, Z22
+	VPDPBUSD         256(R12), Z6, Z22
 	VPSLLD           $0x08, Z22, Z22
 	VPDPBUSD         128(R12), Z5, Z22
-	VPDPBUSD         320(R12), Z14, Z22
+	VPDPBUSD         320(R12), Z6, Z22
 	VMOVDQU32        (DI)(AX*2), Z5
-	VMOVDQU32        64(DI)(AX*2), Z14
+	VMOVDQU32        64(DI)(AX*2), Z6
 	VMOVDQA32        Z3, Z23
 	VPDPBUSD         (R10), Z5, Z23
-	VPDPBUSD         192(R10), Z14, Z23
+	VPDPBUSD         192(R10), Z6, Z23
 	VMOVDQA32        Z3, Z24
 	VPDPBUSD         64(R10), Z5, Z24
-	VPDPBUSD         256(R10), Z14, Z24
+	VPDPBUSD         256(R10), Z6, Z24
 	VPSLLD           $0x08, Z24, Z24
 	VPDPBUSD         128(R10), Z5, Z24
-	VPDPBUSD         320(R10), Z14, Z24
+	VPDPBUSD         320(R10), Z6, Z24
 	VMOVDQA32        Z3, Z25
 	VPDPBUSD         (R12), Z5, Z25
-	VPDPBUSD         192(R12), Z14, Z25
+	VPDPBUSD         192(R12), Z6, Z25
 	VMOVDQA32        Z3, Z26
 	VPDPBUSD         64(R12), Z5, Z26
-	VPDPBUSD         256(R12), Z14, Z26
+	VPDPBUSD         256(R12), Z6, Z26
 	VPSLLD           $0x08, Z26, Z26
 	VPDPBUSD         128(R12), Z5, Z26
-	VPDPBUSD         320(R12), Z14, Z26
+	VPDPBUSD         320(R12), Z6, Z26
 	VMOVDQU32        (DI)(R9*1), Z5
-	VMOVDQU32        64(DI)(R9*1), Z14
+	VMOVDQU32        64(DI)(R9*1), Z6
 	VMOVDQA32        Z3, Z27
 	VPDPBUSD         (R10), Z5, Z27
-	VPDPBUSD         192(R10), Z14, Z27
+	VPDPBUSD         192(R10), Z6, Z27
 	VMOVDQA32        Z3, Z28
 	VPDPBUSD         64(R10), Z5, Z28
-	VPDPBUSD         256(R10), Z14, Z28
+	VPDPBUSD         256(R10), Z6, Z28
 	VPSLLD           $0x08, Z28, Z28
 	VPDPBUSD         128(R10), Z5, Z28
-	VPDPBUSD         320(R10), Z14, Z28
+	VPDPBUSD         320(R10), Z6, Z28
 	VMOVDQA32        Z3, Z29
 	VPDPBUSD         (R12), Z5, Z29
-	VPDPBUSD         192(R12), Z14, Z29
+	VPDPBUSD         192(R12), Z6, Z29
 	VMOVDQA32        Z3, Z30
 	VPDPBUSD         64(R12), Z5, Z30
-	VPDPBUSD         256(R12), Z14, Z30
+	VPDPBUSD         256(R12), Z6, Z30
 	VPSLLD           $0x08, Z30, Z30
 	VPDPBUSD         128(R12), Z5, Z30
-	VPDPBUSD         320(R12), Z14, Z30
+	VPDPBUSD         320(R12), Z6, Z30
 	VPUNPCKLDQ       Z19, Z15, Z5
 	VPUNPCKHDQ       Z19, Z15, Z15
 	VPADDD           Z5, Z15, Z15
@@ -7492,32 +7983,32 @@ groups:
 	ADDQ             $0x00000180, R10
 	ADDQ             $0x00000180, R12
 	VSHUFI32X4       $0x88, Z16, Z15, Z5
-	VSHUFI32X4       $0xdd, Z16, Z15, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
-	VCVTDQ2PS        Z5, Z5
-	VEXTRACTF64X4    $0x01, Z5, Y12
-	VFMADD231PS      Z2, Z5, Z12
-	VMOVUPS          48(SP), X5
-	VMOVUPS          112(SP), X6
-	VMULPS.BCST      (R11), X5, X5
-	VFMADD231PS.BCST 4(R11), X6, X0
-	VFMADD231PS      X12, X5, X0
-	ADDQ             $0x08, R11
-	VSHUFI32X4       $0x88, Z18, Z17, Z5
-	VSHUFI32X4       $0xdd, Z18, Z17, Z14
-	VPADDD           Z14, Z5, Z5
-	VSHUFI32X4       $0xb1, Z5, Z5, Z14
-	VPADDD           Z14, Z5, Z5
+	VSHUFI32X4       $0xdd, Z16, Z15, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
 	VCVTDQ2PS        Z5, Z5
 	VEXTRACTF64X4    $0x01, Z5, Y13
 	VFMADD231PS      Z2, Z5, Z13
 	VMOVUPS          48(SP), X5
 	VMOVUPS          112(SP), X6
+	VMULPS.BCST      (R11), X5, X5
+	VFMADD231PS.BCST 4(R11), X6, X0
+	VFMADD231PS      X13, X5, X0
+	ADDQ             $0x08, R11
+	VSHUFI32X4       $0x88, Z18, Z17, Z5
+	VSHUFI32X4       $0xdd, Z18, Z17, Z6
+	VPADDD           Z6, Z5, Z5
+	VSHUFI32X4       $0xb1, Z5, Z5, Z6
+	VPADDD           Z6, Z5, Z5
+	VCVTDQ2PS        Z5, Z5
+	VEXTRACTF64X4    $0x01, Z5, Y14
+	VFMADD231PS      Z2, Z5, Z14
+	VMOVUPS          48(SP), X5
+	VMOVUPS          112(SP), X6
 	VMULPS.BCST      (R13), X5, X5
 	VFMADD231PS.BCST 4(R13), X6, X1
-	VFMADD231PS      X13, X5, X1
+	VFMADD231PS      X14, X5, X1
 	ADDQ             $0x08, R13
 	DECQ             R14
 	JNZ              groups
@@ -7535,7 +8026,7 @@ store:
 	LEAQ    (CX)(DX*1), BX
 	ADDQ    BX, scales+32(FP)
 	ADDQ    BX, biases+40(FP)
-	DECQ    fours+96(FP)
+	DECQ    fours+104(FP)
 	JNZ     rows
 	VZEROUPPER
 	RET

@@ -65,8 +65,8 @@ func (l *GroupLimbs) Prepare(space []float32, x []float32, order Order, groupSiz
 
 // GroupDots sets out[i·ld+j] to the product of row j of w with x[i], for j < rows. Each x has
 // w.Groups groups of w.GroupSize, or half as many groups of 32 if that is 16, and the orders are
-// the same. Behind the scales and the biases of the last row there must be room for GroupSlack
-// numbers, whatever they are.
+// the same. Behind the scales and the biases of the last row there must be room for
+// FactorsBehind(w.Groups) numbers, whatever they are.
 func GroupDots(out []float32, ld int, w *Codes, x []GroupLimbs, rows int) {
 	for i := 0; i < len(x); i += 2 {
 		w.groupDots(out[i*ld:], ld, x[i:min(i+2, len(x))], rows)
@@ -78,6 +78,9 @@ func TakesPacked() bool { return active >= VBMI && active <= AMX }
 
 // GroupSlack is how many scales and biases may be read behind the last ones.
 const GroupSlack = 3
+
+// FactorsBehind is GroupSlack for rows of that many groups.
+func FactorsBehind(groups int) int { return -groups & GroupSlack }
 
 // groupDots is GroupDots of one or two rows of x.
 func (c *Codes) groupDots(out []float32, ld int, x []GroupLimbs, rows int) {

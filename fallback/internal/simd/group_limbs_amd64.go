@@ -1,5 +1,7 @@
 package simd
 
+import "unsafe"
+
 // split makes the limbs and factors of x, and returns the largest of the bits of its absolute
 // values.
 func (l *GroupLimbs) split(x []float32) uint32 {
@@ -11,7 +13,7 @@ func (l *GroupLimbs) split(x []float32) uint32 {
 	return groupLimbsNaturalAVX512(&l.limbs[0], &x[0], &l.factors[0], groups, l.groupSize/32)
 }
 
-type groupDotsFunc func(out, out2 *float32, codes *byte, stride int, scales, biases *float32, groups int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, control *byte, step int)
+type groupDotsFunc func(out, out2 *float32, codes *byte, stride int, scales, biases *byte, pitch, factors int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, control *byte, step int)
 
 // groupDotsForms has the kernels for one and two rows of x, by the order and by groups of 32, 64
 // and 128.
@@ -36,13 +38,22 @@ func groupDotsVector(out []float32, ld int, w *Codes, x []GroupLimbs, fours int)
 	}
 	one, two := &x[0], &x[len(x)-1]
 	rows, k := 4*fours, len(one.limbs)/3 // with what is padded
-	last := rows*w.Groups + GroupSlack - 1
-	_, _, _ = w.Data[(rows-1)*w.Stride+w.bytes(k)-1], w.Scales[:last+1], w.Biases[:last+1]
+	_ = w.Data[(rows-1)*w.Stride+w.bytes(k)-1]
+	scales, biases, pitch := w.factors(rows)
 	out2 := out[(len(x)-1)*ld:]
 	_, _ = out[rows-1], out2[rows-1]
 	kernel, control := w.groupKernel(len(x))
-	kernel(&out[0], &out2[0], &w.Data[0], w.Stride, &w.Scales[0], &w.Biases[0], w.Groups,
+	kernel(&out[0], &out2[0], &w.Data[0], w.Stride, scales, biases, pitch, int(w.Factors),
 		&one.limbs[0], &two.limbs[0], &one.factors[0], &two.factors[0], k/groupBlock(w.Order, w.GroupSize), fours, control, 8*w.Packed)
+}
+
+// factors returns the scales and biases of rows, and the bytes from one row's to the next one's.
+func (c *Codes) factors(rows int) (scales, biases *byte, pitch int) {
+	all := rows*c.Groups + FactorsBehind(c.Groups)
+	if c.Factors == Float32Factors {
+		return (*byte)(unsafe.Pointer(&c.Scales[:all][0])), (*byte)(unsafe.Pointer(&c.Biases[:all][0])), 4 * c.Groups
+	}
+	return (*byte)(unsafe.Pointer(&c.NarrowScales[:all][0])), (*byte)(unsafe.Pointer(&c.NarrowBiases[:all][0])), 2 * c.Groups
 }
 
 // groupKernel returns the kernel for that many rows of x, and its control.

@@ -55,7 +55,10 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 		count, bits = 1, []int{2, 3, 5, 6}[rng.IntN(4)]
 		w.pack(rng, codesOf, bits, rows, k)
 	}
-	name = fmt.Sprintf("%s: %d bits, table %v", name, bits, w.Table != nil)
+	if w.Table == nil {
+		w.narrow(FactorType(rng.IntN(3)))
+	}
+	name = fmt.Sprintf("%s: %d bits, table %v, factors of type %d", name, bits, w.Table != nil, w.Factors)
 	scales, biases := make([]float32, groups*32), make([]float32, groups*32)
 	TransposePanel(scales, w.Scales, groups, rows, groups)
 	TransposePanel(biases, w.Biases, groups, rows, groups)
@@ -64,7 +67,11 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	for i := range space {
 		space[i] = float32(math.NaN()) // what does not exist must be cleared
 	}
-	w.Scales, w.Biases = append(w.Scales, space[:GroupSlack]...), append(w.Biases, space[:GroupSlack]...)
+	if w.Factors == Float32Factors {
+		w.Scales, w.Biases = append(w.Scales, space[:FactorsBehind(groups)]...), append(w.Biases, space[:FactorsBehind(groups)]...)
+	} else {
+		w.Scales, w.Biases = nil, nil
+	}
 	x := make([]GroupLimbs, count)
 	var tiles Tiles
 	form := TileCodes{Bits: 8, GroupSize: size}
@@ -95,6 +102,23 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 		require.False(t, tiles.Set(0, with), name)
 		require.False(t, x[0].Prepare(make([]float32, GroupLimbSpace(k, order, size)), with, order, size), name)
 	}
+}
+
+// narrow rounds the scales and biases to a type, of which it keeps the bits, too, with NaNs behind the last ones.
+func (c *Codes) narrow(to FactorType) {
+	rounded := func(f []float32) []uint16 {
+		bits := slices.Repeat([]uint16{0x7fff}, len(f)+FactorsBehind(c.Groups))
+		switch to {
+		case BFloat16Factors:
+			ToBF16(bits[:len(f)], f)
+			FromBF16(f, bits[:len(f)])
+		case Float16Factors:
+			ToF16(bits[:len(f)], f)
+			FromF16(f, bits[:len(f)])
+		}
+		return bits
+	}
+	c.Factors, c.NarrowScales, c.NarrowBiases = to, rounded(c.Scales), rounded(c.Biases)
 }
 
 // pack replaces codes by those of some bits, of which the bytes keep as many, packed, with rows
