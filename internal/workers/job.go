@@ -229,19 +229,24 @@ func (j *job) done(t *turnOf, share, pieces int) {
 		return
 	}
 	group.done.Store(0)
-	if j.groups.Add(1) == int64((t.shares+groupSize-1)/groupSize) {
+	if groups := int64((t.shares + groupSize - 1) / groupSize); groups > 1 {
+		if j.groups.Add(1) < groups {
+			return
+		}
 		j.groups.Store(0)
-		j.open(t.turn + 1)
 	}
+	j.open(t.turn + 1)
 }
 
-// take takes some of the remaining pieces of a share [lo, hi). The rest stays
-// available to others, in case this worker turns out to be slow: half of the
-// pieces of a schedule, which are small, and three quarters of those of a loop.
-func (j *job) take(share int, turn uint64, lo, hi int) (a, b int) {
+// take takes some of the remaining pieces of a share. The rest stays available to others, in case
+// this worker turns out to be slow: half of the pieces of a schedule, which are small, and three
+// quarters of those of a loop. The more workers a schedule has, the fewer of its pieces are taken
+// at a time, since all workers wait for the last ones.
+func (j *job) take(share int, t *turnOf) (a, b int) {
 	s := &j.slots[share]
+	lo, hi := t.share(share)
 	const countBits = 24
-	mark := turn << countBits
+	mark := t.turn << countBits
 	for {
 		word := s.taken.Load()
 		at := lo
@@ -253,7 +258,7 @@ func (j *job) take(share int, turn uint64, lo, hi int) (a, b int) {
 		if at >= hi {
 			return 0, 0
 		}
-		n := (hi - at + 1) / 2
+		n := min((hi-at+1)/2, max((hi-lo)/t.shares, 2))
 		if !j.long {
 			n = max((hi-at)/4, 1)
 		}

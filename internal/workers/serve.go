@@ -12,6 +12,9 @@ const (
 	// politeTime is how long a worker runs or waits before it yields to other
 	// goroutines once.
 	politeTime = 2 * time.Millisecond
+	// mostUnclocked is how many pieces and turns of a schedule pass before a worker looks at the
+	// clock again, which takes as long as a quarter of a small piece.
+	mostUnclocked = 32
 	// spinTime is how long a waiting worker polls before it yields, again and again.
 	// After parkTime it parks. Waking it takes tens of microseconds, and more where
 	// the machine's processors are virtual.
@@ -58,7 +61,7 @@ func (t *turnOf) share(i int) (lo, hi int) {
 // serve works on the job until it ends. A worker that is not the caller leaves
 // earlier if there are too many.
 func (j *job) serve(me int, as role) {
-	polite := now()
+	polite, since := now(), 0
 	for {
 		t, ok := j.look()
 		if !ok {
@@ -67,20 +70,25 @@ func (j *job) serve(me int, as role) {
 			}
 			continue
 		}
+		pieces := 0
 		if me < t.shares {
-			j.done(&t, me, j.work(me, &t, me))
+			pieces = j.work(me, &t, me)
+			j.done(&t, me, pieces)
 		}
 		if as == helper {
 			for j.steal(me, &t, false) {
 			}
 			return
 		}
-		if at := now(); at-polite > politeTime {
-			runtime.Gosched()
-			polite = at
-			if as != caller && j.crowded(me) {
-				j.wakeParked() // for the turn that this worker may just have opened
-				return
+		if since += pieces + 1; since > mostUnclocked || !j.long {
+			since = 0
+			if at := now(); at-polite > politeTime {
+				runtime.Gosched()
+				polite = at
+				if as != caller && j.crowded(me) {
+					j.wakeParked() // for the turn that this worker may just have opened
+					return
+				}
 			}
 		}
 		if !j.await(me, &t, as) {
@@ -127,9 +135,8 @@ func (j *job) crowded(me int) bool {
 
 // work does the rest of a share, and returns how many pieces that was.
 func (j *job) work(me int, t *turnOf, share int) (pieces int) {
-	lo, hi := t.share(share)
 	for {
-		a, b := j.take(share, t.turn, lo, hi)
+		a, b := j.take(share, t)
 		if a == b {
 			return pieces
 		}
@@ -148,8 +155,7 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 		if absent && j.slots[i].used.Load() {
 			continue
 		}
-		lo, hi := t.share(i)
-		if a, b := j.take(i, t.turn, lo, hi); a != b {
+		if a, b := j.take(i, t); a != b {
 			c := &j.slots[me].context
 			c.follows = false
 			j.runPieces(c, t.turn, a, b)
