@@ -31,9 +31,9 @@ type projection struct {
 }
 
 const (
-	// projectionAlign is the number of products in a line of the cache. It is less
+	// projectionAlign is half as many products as there are in a line of the cache. It is less
 	// than Grain, because a small matrix has few rows for many workers.
-	projectionAlign = 16
+	projectionAlign = 8
 	// argMaxBlock is how many products one entry of best covers; chunk is a multiple of it.
 	// It is also the smallest piece: with 256, workers waited for the last of them as long
 	// as for three loops of a layer.

@@ -258,7 +258,7 @@ func (j *job) take(share int, t *turnOf) (a, b int) {
 		if at >= hi {
 			return 0, 0
 		}
-		n := min((hi-at+1)/2, max((hi-lo)/t.shares, 2))
+		n := min((hi-at+1)/2, max((hi-lo)/t.shares, 4))
 		if !j.long {
 			n = max((hi-at)/4, 1)
 		}
