@@ -13,7 +13,7 @@ const (
 	// goroutines once.
 	politeTime = 2 * time.Millisecond
 	// mostUnclocked is how many pieces and turns of a schedule pass before a worker looks at the
-	// clock again, which takes as long as a quarter of a small piece.
+	// clock again: a look in each turn would make short ones half as long again.
 	mostUnclocked = 32
 	// spinTime is how long a waiting worker polls before it yields, again and again.
 	// After parkTime it parks. Waking it takes tens of microseconds, and more where
