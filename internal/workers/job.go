@@ -59,6 +59,7 @@ type slot struct {
 const (
 	mostWorkers = 1 << 10
 	groupSize   = 16 // shares that are counted together
+	fewPieces   = 4  // that a worker may take at a time, however many workers there are
 	callerSlot  = 0  // which no other worker takes
 )
 
@@ -229,13 +230,10 @@ func (j *job) done(t *turnOf, share, pieces int) {
 		return
 	}
 	group.done.Store(0)
-	if groups := int64((t.shares + groupSize - 1) / groupSize); groups > 1 {
-		if j.groups.Add(1) < groups {
-			return
-		}
+	if j.groups.Add(1) == int64((t.shares+groupSize-1)/groupSize) {
 		j.groups.Store(0)
+		j.open(t.turn + 1)
 	}
-	j.open(t.turn + 1)
 }
 
 // take takes some of the remaining pieces of a share. The rest stays available to others, in case
@@ -258,7 +256,7 @@ func (j *job) take(share int, t *turnOf) (a, b int) {
 		if at >= hi {
 			return 0, 0
 		}
-		n := min((hi-at+1)/2, max((hi-lo)/t.shares, 4))
+		n := min((hi-at+1)/2, max((hi-lo)/t.shares, fewPieces))
 		if !j.long {
 			n = max((hi-at)/4, 1)
 		}

@@ -61,7 +61,7 @@ func (t *turnOf) share(i int) (lo, hi int) {
 // serve works on the job until it ends. A worker that is not the caller leaves
 // earlier if there are too many.
 func (j *job) serve(me int, as role) {
-	polite, since := now(), 0
+	polite, unclocked := now(), 0
 	for {
 		t, ok := j.look()
 		if !ok {
@@ -80,8 +80,8 @@ func (j *job) serve(me int, as role) {
 			}
 			return
 		}
-		if since += pieces + 1; since > mostUnclocked || !j.long {
-			since = 0
+		if unclocked += pieces + 1; unclocked > mostUnclocked || !j.long {
+			unclocked = 0
 			if at := now(); at-polite > politeTime {
 				runtime.Gosched()
 				polite = at
