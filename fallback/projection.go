@@ -31,8 +31,9 @@ type projection struct {
 }
 
 const (
-	// projectionAlign is half as many products as there are in a line of the cache. It is less
-	// than Grain, because a small matrix has few rows for many workers.
+	// projectionAlign is less than Grain, because a small matrix has few rows for many workers. Two
+	// workers may share a line of the cache, of 16 products, where their pieces meet, which costs less
+	// than waiting for larger pieces.
 	projectionAlign = 8
 	// argMaxBlock is how many products one entry of best covers; chunk is a multiple of it.
 	// It is also the smallest piece: with 256, workers waited for the last of them as long

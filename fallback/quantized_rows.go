@@ -36,13 +36,12 @@ const Grain = 32
 // Errors: ErrInvalid for other shapes or types, or a format that does not exist.
 func NewQuantizedRows(w, scales, biases array.Array, q Quantization) (*QuantizedRows, error) {
 	c := checker{op: "quantized_matmul"}
-	m := &QuantizedRows{packed: c.packed(&w, &scales, &biases, q)}
+	a := c.packed(&w, &scales, &biases, q)
 	c.rank("w", &w, 2)
 	if c.err != nil {
 		return nil, c.err
 	}
-	m.narrow = m.narrowFactors()
-	return m, nil
+	return &QuantizedRows{a, a.narrowFactors()}, nil
 }
 
 // N returns the number of rows of the matrix, the columns of a product.

@@ -6,17 +6,21 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// manyRowsBlock is how many rows of w are multiplied at a time with several rows of x.
-const manyRowsBlock = 64
+const (
+	// severalRowsBlock is how many rows of w are multiplied at a time with several rows of x.
+	severalRowsBlock = 64
+	// oneRowBlock is the most for one row of x.
+	oneRowBlock = 4 * Grain
+)
 
 // limbBlock returns how many rows of w are multiplied at a time with rows of x: so few that their
 // codes are still in the cache for the next row of x. For one row, only their scales and biases
 // need to stay there, 8 KiB of floats, and codes that are unpacked.
 func (m *QuantizedRows) limbBlock(rows int) int {
 	if rows > 1 || m.groups == 0 {
-		return manyRowsBlock
+		return severalRowsBlock
 	}
-	return min(max(1024/m.groups/Grain*Grain, Grain), 4*Grain)
+	return min(max(1024/m.groups/Grain*Grain, Grain), oneRowBlock)
 }
 
 // multiplyCodes multiplies whole numbers with the codes themselves.
@@ -75,9 +79,9 @@ func (m *QuantizedRows) multiplyInPlace(out []float32, ld int, p *PreparedRows, 
 		c.Packed = m.Bits
 	}
 	scales, biases := storage[uint16](m.scales)[m.scales.Offset:], storage[uint16](m.biases)[m.biases.Offset:]
-	step := hi - lo
+	step := oneRowBlock
 	if end-from > 1 {
-		step = manyRowsBlock
+		step = severalRowsBlock
 	}
 	for first := lo; first < hi; first += step {
 		rows := min(step, hi-first)

@@ -38,15 +38,17 @@ func randomQuantized(t *testing.T, rng *rand.Rand, q Quantization, n, k int) (w,
 	for i := range w.Data {
 		w.Data[i] = byte(rng.Uint32())
 	}
-	apart := 1 + rng.IntN(2)
-	factors := func(dtype array.DType) array.Array {
-		a, err := array.New(dtype, n, k/q.GroupSize*apart)
+	groups := k / q.GroupSize
+	factors := func(dtype array.DType, apart int) array.Array { // with others before and behind
+		before := rng.IntN(4)
+		a, err := array.New(dtype, before+n*groups*apart+rng.IntN(4))
 		require.NoError(t, err)
-		a.Shape, a.Strides = []int{n, k / q.GroupSize}, []int{a.Strides[0], apart}
+		a.Layout = array.Layout{Shape: []int{n, groups}, Strides: []int{groups * apart, apart}, Offset: before}
 		return a
 	}
+	apart := 1 + rng.IntN(2)
 	if q.Mode != opdef.ModeAffine {
-		scales = factors(array.Uint8)
+		scales = factors(array.Uint8, apart)
 		for i := range scales.Data {
 			scales.Data[i] = byte(100 + rng.IntN(20))
 		}
@@ -57,11 +59,14 @@ func randomQuantized(t *testing.T, rng *rand.Rand, q Quantization, n, k int) (w,
 		}
 		return w, scales, array.Array{}
 	}
-	scales = factors(floatTypes[rng.IntN(len(floatTypes))])
-	biases = factors(scales.DType)
-	for i := range len(scales.Data) / scales.DType.Size() {
-		setAt(scales, i, rng.Float64()-0.5)
-		setAt(biases, i, rng.Float64()-0.5)
+	scales = factors(floatTypes[rng.IntN(len(floatTypes))], apart)
+	if biases = factors(scales.DType, apart); rng.IntN(4) == 0 {
+		biases = factors(floatTypes[rng.IntN(len(floatTypes))], 3-apart)
+	}
+	for _, a := range []array.Array{scales, biases} {
+		for i := range len(a.Data) / a.DType.Size() {
+			setAt(a, i, rng.Float64()-0.5)
+		}
 	}
 	return w, scales, biases
 }
@@ -113,6 +118,27 @@ func TestDecodeE4M3(t *testing.T) {
 				require.True(t, v == want && math.Signbit(float64(v)) == math.Signbit(float64(want)) || v != v && want != want, "%v: %d·2^%d: %v, %v", level, i, scale-127, v, want)
 			}
 		}
+	}
+}
+
+// Scales and biases of 16 bits that lie as usual are not copied.
+func TestFactorsInPlace(t *testing.T) {
+	for _, level := range simd.Levels() {
+		defer simd.Use(simd.Use(level))
+		w, scales, biases := array.Array{}, array.Array{}, array.Array{}
+		for a, shape := range map[*array.Array]struct {
+			dtype array.DType
+			cols  int
+		}{&w: {array.Uint32, 64}, &scales: {array.BFloat16, 4}, &biases: {array.BFloat16, 4}} {
+			var err error
+			*a, err = array.New(shape.dtype, 8, shape.cols)
+			require.NoError(t, err)
+		}
+		m, err := NewQuantizedRows(w, scales, biases, Quantization{GroupSize: 128, Bits: 4})
+		require.NoError(t, err)
+		var p PreparedRows
+		m.Reset(&p, 1)
+		require.Equal(t, simd.HasTiles(), m.factorsInPlace(&p, 8), "%v", level)
 	}
 }
 
@@ -254,7 +280,7 @@ func checkNotFinite(t *testing.T, rng *rand.Rand, q Quantization, rows int) {
 	infinite := rng.IntN(rows)
 	w, scales, biases := randomQuantized(t, rng, q, n, k)
 	if q.Mode == opdef.ModeNVFP4 {
-		scales.Data[undefined*scales.Strides[0]+scales.Strides[1]] = 0x7f
+		scales.Data[scales.Offset+undefined*scales.Strides[0]+scales.Strides[1]] = 0x7f
 	}
 	x, one, out, alone := must(t, make([]float32, rows*k), rows, k), must(t, make([]float32, k), 1, k), must(t, make([]float32, rows*n), rows, n), must(t, make([]float32, n), 1, n)
 	for i := range storage[float32](&x) {

@@ -210,6 +210,7 @@ func (j *job) runPieces(c *Context, turn uint64, a, b int) {
 		if a >= last || j.failed.Load() {
 			continue
 		}
+		c.unclocked += p.Cost * float64((last-a)*p.length)
 		if err := p.run(c, a, last); err != nil {
 			j.fail(err)
 		}
@@ -256,9 +257,9 @@ func (j *job) take(share int, t *turnOf) (a, b int) {
 		if at >= hi {
 			return 0, 0
 		}
-		n := min((hi-at+1)/2, max((hi-lo)/t.shares, fewPieces))
-		if !j.long {
-			n = max((hi-at)/4, 1)
+		n := max((hi-at)/4, 1)
+		if j.long {
+			n = min((hi-at+1)/2, max((hi-lo)/t.shares, fewPieces))
 		}
 		if s.taken.CompareAndSwap(word, mark|uint64(at+n-lo)) {
 			return at, at + n

@@ -12,9 +12,10 @@ const (
 	// politeTime is how long a worker runs or waits before it yields to other
 	// goroutines once.
 	politeTime = 2 * time.Millisecond
-	// mostUnclocked is how many pieces and turns of a schedule pass before a worker looks at the
-	// clock again: a look in each turn would make short ones half as long again.
-	mostUnclocked = 32
+	// A worker looks at the clock after this much work, in nanoseconds of a part's cost: a look in
+	// each turn would make short ones half as long again. A turn counts as turnCost.
+	unclockedCost = 100e3
+	turnCost      = 3e3
 	// spinTime is how long a waiting worker polls before it yields, again and again.
 	// After parkTime it parks. Waking it takes tens of microseconds, and more where
 	// the machine's processors are virtual.
@@ -61,7 +62,7 @@ func (t *turnOf) share(i int) (lo, hi int) {
 // serve works on the job until it ends. A worker that is not the caller leaves
 // earlier if there are too many.
 func (j *job) serve(me int, as role) {
-	polite, unclocked := now(), 0
+	polite, c := now(), &j.slots[me].context
 	for {
 		t, ok := j.look()
 		if !ok {
@@ -70,18 +71,16 @@ func (j *job) serve(me int, as role) {
 			}
 			continue
 		}
-		pieces := 0
 		if me < t.shares {
-			pieces = j.work(me, &t, me)
-			j.done(&t, me, pieces)
+			j.done(&t, me, j.work(me, &t, me))
 		}
 		if as == helper {
 			for j.steal(me, &t, false) {
 			}
 			return
 		}
-		if unclocked += pieces + 1; unclocked > mostUnclocked || !j.long {
-			unclocked = 0
+		if c.unclocked += turnCost; c.unclocked > unclockedCost {
+			c.unclocked = 0
 			if at := now(); at-polite > politeTime {
 				runtime.Gosched()
 				polite = at

@@ -26,7 +26,8 @@ type Context struct {
 	Worker int
 
 	follows        bool
-	turn, prepared uint64 // prepared: the turn and the part of the last call of Prepared
+	unclocked      float64 // the cost of what the worker has done since it looked at the clock
+	turn, prepared uint64  // prepared: the turn and the part of the last call of Prepared
 	part, last     *part
 }
 

@@ -171,7 +171,7 @@ func transposedTable() Mem {
 	return *transposedColumns
 }
 
-// The types of factors. Those of tables are of 32 bits, as floats.
+// The types of factors, as in simd.FactorType. Those of tables are of 32 bits, as floats.
 const (
 	float32Factors = iota
 	bfloat16Factors

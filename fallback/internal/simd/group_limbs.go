@@ -76,11 +76,12 @@ func GroupDots(out []float32, ld int, w *Codes, x []GroupLimbs, rows int) {
 // TakesPacked reports whether GroupDots takes packed codes for one row of x.
 func TakesPacked() bool { return active >= VBMI && active <= AMX }
 
-// GroupSlack is how many scales and biases may be read behind the last ones.
+// GroupSlack is the most that FactorsBehind returns.
 const GroupSlack = 3
 
-// FactorsBehind is GroupSlack for rows of that many groups.
-func FactorsBehind(groups int) int { return -groups & GroupSlack }
+// FactorsBehind returns how many scales and biases GroupDots may read behind those of the last row, of that many
+// groups: it reads them by fours.
+func FactorsBehind(groups int) int { return -groups & 3 }
 
 // groupDots is GroupDots of one or two rows of x.
 func (c *Codes) groupDots(out []float32, ld int, x []GroupLimbs, rows int) {

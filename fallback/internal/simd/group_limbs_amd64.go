@@ -67,8 +67,8 @@ func (c *Codes) groupKernel(xs int) (groupDotsFunc, *byte) {
 		kernels := [3]groupDotsFunc{groupDotsPacked32x1VBMI, groupDotsPacked64x1VBMI, groupDotsPacked128x1VBMI}
 		return kernels[size], &unpackControls[c.Packed].wide[0]
 	case c.Table != nil:
-		if c.Order != Halves || c.GroupSize > 32 {
-			panic("simd: a table without groups of 16 or 32 in halves")
+		if c.Order != Halves || c.GroupSize > 32 || c.Factors != Float32Factors {
+			panic("simd: a table without groups of 16 or 32 in halves, or without factors of 32 bits")
 		}
 		return tableDotsForms[xs-1][c.GroupSize/32], &c.Table[0]
 	}

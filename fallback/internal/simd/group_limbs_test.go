@@ -55,6 +55,7 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 		count, bits = 1, []int{2, 3, 5, 6}[rng.IntN(4)]
 		w.pack(rng, codesOf, bits, rows, k)
 	}
+	w.Scales[rng.IntN(len(w.Scales))], w.Biases[rng.IntN(len(w.Biases))] = 0x1p-20, -0x1p-20 // subnormal as float16
 	if w.Table == nil {
 		w.narrow(FactorType(rng.IntN(3)))
 	}
@@ -104,9 +105,10 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// narrow rounds the scales and biases to a type, of which it keeps the bits, too, with NaNs behind the last ones.
+// narrow rounds the scales and biases to a type, of which it keeps the bits, too, with NaNs behind the last ones and
+// nothing behind these.
 func (c *Codes) narrow(to FactorType) {
-	rounded := func(f []float32) []uint16 {
+	rounded := func(index int, f []float32) []uint16 {
 		bits := slices.Repeat([]uint16{0x7fff}, len(f)+FactorsBehind(c.Groups))
 		switch to {
 		case BFloat16Factors:
@@ -116,9 +118,9 @@ func (c *Codes) narrow(to FactorType) {
 			ToF16(bits[:len(f)], f)
 			FromF16(f, bits[:len(f)])
 		}
-		return bits
+		return atTheEnd(index, bits)
 	}
-	c.Factors, c.NarrowScales, c.NarrowBiases = to, rounded(c.Scales), rounded(c.Biases)
+	c.Factors, c.NarrowScales, c.NarrowBiases = to, rounded(0, c.Scales), rounded(1, c.Biases)
 }
 
 // pack replaces codes by those of some bits, of which the bytes keep as many, packed, with rows
