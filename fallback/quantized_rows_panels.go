@@ -125,6 +125,13 @@ func (m *QuantizedRows) prefetch(lo, hi, first, words int) {
 // factorPanels makes panels of the scales and biases of groups from g0 on of nn rows. It also
 // returns the rows whose factors are too large (see halfScales).
 func (m *QuantizedRows) factorPanels(scales, biases, space []float32, n0, nn, g0, groups int) (large []int) {
+	if m.narrow != simd.Float32Factors {
+		at := n0*m.groups + g0
+		if simd.FactorPanel(scales, storage[uint16](m.scales)[m.scales.Offset+at:], m.groups, nn, groups, m.narrow) &&
+			simd.FactorPanel(biases, storage[uint16](m.biases)[m.biases.Offset+at:], m.groups, nn, groups, m.narrow) {
+			return nil
+		}
+	}
 	from := [2][]float32{cut(&space, nn*m.groups), cut(&space, nn*m.groups)}
 	if m.Mode == opdef.ModeAffine {
 		from[0], from[1] = loadMatrix(m.scales, n0, nn, from[0]), loadMatrix(m.biases, n0, nn, from[1])

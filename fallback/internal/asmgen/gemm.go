@@ -18,6 +18,7 @@ func gemmFamily() {
 		}
 	}
 	transposePanel512()
+	factorPanel()
 	transposePanel2()
 	expandPanels()
 }

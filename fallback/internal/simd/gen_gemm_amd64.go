@@ -54,6 +54,11 @@ func panelProduct1AVX2(c *float32, ldc int, a *float32, lda int, b *float32, k i
 //go:noescape
 func transposePanelAVX512(dst *float32, src *float32, ld int, k int)
 
+// factorPanelAVX512 sets two rows of a panel for each of some pairs of groups, to the numbers of 32 rows that lie pitch bytes apart, of the type factors.
+//
+//go:noescape
+func factorPanelAVX512(panel *float32, from *byte, pitch int, pairs int, factors int)
+
 // transposePanelAVX2 sets k rows of 16 numbers, a multiple of 8, of which it writes 8, to the columns of 8 rows of src, ld floats apart.
 //
 //go:noescape

@@ -1493,6 +1493,90 @@ done:
 	VZEROUPPER
 	RET
 
+// func factorPanelAVX512(panel *float32, from *byte, pitch int, pairs int, factors int)
+// Requires: AVX, AVX512F
+TEXT ·factorPanelAVX512(SB), NOSPLIT, $0-40
+	MOVQ         panel+0(FP), AX
+	MOVQ         pitch+16(FP), CX
+	MOVQ         from+8(FP), DX
+	MOVQ         CX, BX
+	SHLQ         $0x04, BX
+	ADDQ         DX, BX
+	VPBROADCASTD CX, Z0
+	VPMULLD      fromZeroToFifteen<>+0(SB), Z0, Z0
+	MOVQ         pairs+24(FP), CX
+	MOVL         $0xffff0000, SI
+	VMOVD        SI, X1
+	VPBROADCASTD X1, Z1
+	CMPQ         factors+32(FP), $0x02
+	JEQ          float16
+
+bfloat16:
+	KXNORW     K1, K1, K1
+	VPGATHERDD (DX)(Z0*1), K1, Z2
+	VPSLLD     $0x10, Z2, Z4
+	VPANDD     Z1, Z2, Z2
+	VMOVUPS    Z4, (AX)
+	VMOVUPS    Z2, 128(AX)
+	ADDQ       $0x04, DX
+	KXNORW     K2, K2, K2
+	VPGATHERDD (BX)(Z0*1), K2, Z3
+	VPSLLD     $0x10, Z3, Z4
+	VPANDD     Z1, Z3, Z3
+	VMOVUPS    Z4, 64(AX)
+	VMOVUPS    Z3, 192(AX)
+	ADDQ       $0x04, BX
+	ADDQ       $0x00000100, AX
+	DECQ       CX
+	JNZ        bfloat16
+	VZEROUPPER
+	RET
+
+float16:
+	KXNORW     K1, K1, K1
+	VPGATHERDD (DX)(Z0*1), K1, Z2
+	VPMOVDW    Z2, Y1
+	VPSRLD     $0x10, Z2, Z2
+	VPMOVDW    Z2, Y4
+	VCVTPH2PS  Y1, Z1
+	VCVTPH2PS  Y4, Z4
+	VMOVUPS    Z1, (AX)
+	VMOVUPS    Z4, 128(AX)
+	ADDQ       $0x04, DX
+	KXNORW     K2, K2, K2
+	VPGATHERDD (BX)(Z0*1), K2, Z3
+	VPMOVDW    Z3, Y1
+	VPSRLD     $0x10, Z3, Z3
+	VPMOVDW    Z3, Y4
+	VCVTPH2PS  Y1, Z1
+	VCVTPH2PS  Y4, Z4
+	VMOVUPS    Z1, 64(AX)
+	VMOVUPS    Z4, 192(AX)
+	ADDQ       $0x04, BX
+	ADDQ       $0x00000100, AX
+	DECQ       CX
+	JNZ        float16
+	VZEROUPPER
+	RET
+
+DATA fromZeroToFifteen<>+0(SB)/4, $0x00000000
+DATA fromZeroToFifteen<>+4(SB)/4, $0x00000001
+DATA fromZeroToFifteen<>+8(SB)/4, $0x00000002
+DATA fromZeroToFifteen<>+12(SB)/4, $0x00000003
+DATA fromZeroToFifteen<>+16(SB)/4, $0x00000004
+DATA fromZeroToFifteen<>+20(SB)/4, $0x00000005
+DATA fromZeroToFifteen<>+24(SB)/4, $0x00000006
+DATA fromZeroToFifteen<>+28(SB)/4, $0x00000007
+DATA fromZeroToFifteen<>+32(SB)/4, $0x00000008
+DATA fromZeroToFifteen<>+36(SB)/4, $0x00000009
+DATA fromZeroToFifteen<>+40(SB)/4, $0x0000000a
+DATA fromZeroToFifteen<>+44(SB)/4, $0x0000000b
+DATA fromZeroToFifteen<>+48(SB)/4, $0x0000000c
+DATA fromZeroToFifteen<>+52(SB)/4, $0x0000000d
+DATA fromZeroToFifteen<>+56(SB)/4, $0x0000000e
+DATA fromZeroToFifteen<>+60(SB)/4, $0x0000000f
+GLOBL fromZeroToFifteen<>(SB), RODATA|NOPTR, $64
+
 // func transposePanelAVX2(dst *float32, src *float32, ld int, k int)
 // Requires: AVX
 TEXT ·transposePanelAVX2(SB), NOSPLIT, $0-32

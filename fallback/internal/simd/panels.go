@@ -79,6 +79,18 @@ func TransposePanel(panel, src []float32, ld, n, k int) {
 	}
 }
 
+// FactorPanel sets a panel of k rows to the first k scales or biases, of 16 bits, of rows that lie pitch numbers apart,
+// as TransposePanel would. It returns false, and sets nothing, if there is no form for it: for an odd k, or not
+// PanelWidth rows.
+func FactorPanel(panel []float32, from []uint16, pitch, rows, k int, t FactorType) bool {
+	width := PanelWidth()
+	if rows != width || k%2 != 0 || k == 0 {
+		return false
+	}
+	_, _ = panel[k*width-1], from[(rows-1)*pitch+k-1]
+	return factorPanelVector(panel, from, pitch, k/2, t)
+}
+
 // transposePanelGo transposes columns [from, to) of rows [first, end) of src. A panel
 // of scales has a few columns, so the loop over the rows is inside.
 func transposePanelGo(panel, src []float32, ld, first, end, from, to int) {

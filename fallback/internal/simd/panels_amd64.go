@@ -1,5 +1,7 @@
 package simd
 
+import "unsafe"
+
 // The forms for some rows at a time, most first.
 var (
 	panelsAVX512 = []panelKernel{{12, panelProduct12AVX512}, {8, panelProduct8AVX512}, {4, panelProduct4AVX512}, {2, panelProduct2AVX512}, {1, panelProduct1AVX512}}
@@ -59,5 +61,13 @@ func expandPanelVector(panel, codes, scales, biases []float32, bits, groups, wor
 		return false
 	}
 	f(&panel[0], &codes[0], &scales[0], &biases[0], groups, words)
+	return true
+}
+
+func factorPanelVector(panel []float32, from []uint16, pitch, pairs int, t FactorType) bool {
+	if active < AVX512 || active > AMX || t == Float32Factors {
+		return false
+	}
+	factorPanelAVX512(&panel[0], (*byte)(unsafe.Pointer(&from[0])), 2*pitch, pairs, int(t))
 	return true
 }

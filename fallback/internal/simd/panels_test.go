@@ -2,6 +2,7 @@ package simd
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -72,5 +73,43 @@ func BenchmarkPanelProduct(b *testing.B) {
 			src, panel := randomNumbers(rng, 32*272), make([]float32, 32*256)
 			fastest(b, PanelWidth()*256, func() { TransposePanel(panel, src, 272, PanelWidth(), 256) })
 		})
+	}
+}
+
+// TestFactorPanel compares panels of scales of 16 bits with those of the same numbers as floats.
+func TestFactorPanel(t *testing.T) {
+	const rows, most = 32, 6
+	made := false
+	for _, level := range Levels() {
+		defer Use(Use(level))
+		for _, form := range []FactorType{BFloat16Factors, Float16Factors} {
+			for k := 1; k <= most; k++ {
+				pitch := k + 1
+				numbers := make([]uint16, (rows-1)*pitch+k)
+				for i := range numbers {
+					numbers[i] = uint16(i * 0x9e37)
+				}
+				numbers = atTheEnd(0, numbers)
+				floats := make([]float32, len(numbers))
+				if form == BFloat16Factors {
+					FromBF16(floats, numbers)
+				} else {
+					FromF16(floats, numbers)
+				}
+				got, want := make([]float32, k*PanelWidth()), make([]float32, k*PanelWidth())
+				TransposePanel(want, floats, pitch, min(rows, PanelWidth()), k)
+				if FactorPanel(got, numbers, pitch, rows, k, form) {
+					made = true
+				} else {
+					require.True(t, k%2 == 1 || PanelWidth() != rows, "%v", level)
+					continue
+				}
+				for i, v := range want {
+					require.Equal(t, math.Float32bits(v), math.Float32bits(got[i]), "%v: type %d, number %d of %d groups", level, form, i, k)
+				}
+			}
+		}
+		require.Equal(t, PanelWidth() == rows, made, "%v", level)
+		made = false
 	}
 }

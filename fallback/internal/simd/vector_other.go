@@ -6,6 +6,7 @@ package simd
 func decodeHeadsVector([]float32, []byte, int, int, int, int) bool        { return false }
 func dequantizeVector([]float32, int, *Weights, int) bool                 { return false }
 func transposePanelVector([]float32, []float32, int, int, int) (int, int) { return 0, 0 }
+func factorPanelVector([]float32, []uint16, int, int, FactorType) bool    { return false }
 func expandPanelVector(_, _, _, _ []float32, _, _, _ int) bool            { return false }
 
 // There are no tiles, as HasTiles reports.
