@@ -239,6 +239,33 @@ func TestProcessorsThatComeLater(t *testing.T) {
 	})
 }
 
+// A worker without a processor leaves, although no turn is long enough for it to park.
+func TestWorkersLeaveWithTheirProcessors(t *testing.T) {
+	const most = 200_000 // runs, as long as other programs want the processors
+	left, never := errors.New("the other worker has left"), errors.New("it never leaves")
+	withThreads(t, 2, func() {
+		var s *Schedule
+		var deadline time.Duration // once both have worked
+		s = NewSchedule([]Step{{Part{Units: 4, Cost: 1e4, Run: func(*Context, int, int) error {
+			for end := now() + 20*time.Microsecond; now() < end; {
+			}
+			return nil
+		}}}, {Part{Units: 1, Cost: 10, Run: func(*Context, int, int) error {
+			switch workers := s.job.attached.Load(); {
+			case deadline == 0 && workers == 2:
+				runtime.GOMAXPROCS(1)
+				deadline = now() + 10*time.Second
+			case deadline > 0 && workers == 1:
+				return left
+			case deadline > 0 && now() > deadline:
+				return never
+			}
+			return nil
+		}}}})
+		require.ErrorIs(t, s.Run(most), left)
+	})
+}
+
 // Other goroutines get to run while a schedule uses every thread.
 func TestOthersGetTheirTurn(t *testing.T) {
 	withThreads(t, 2, func() {
