@@ -141,11 +141,11 @@ func (a *packed) codes(off, n, stride int) []byte {
 	return out
 }
 
-// narrowFactors returns the type of scales and biases that GroupDots could take as they lie in memory, or
-// Float32Factors.
+// narrowFactors returns the type of scales and biases of 16 bits whose rows follow one another, which simd.GroupDots
+// and simd.FactorPanel take as they lie in memory, or Float32Factors for any others.
 func (a *packed) narrowFactors() simd.FactorType {
-	lie := func(f *array.Array) bool { return f.Strides[1] == 1 && f.Strides[0] == a.groups }
-	if a.Mode != opdef.ModeAffine || a.groups == 0 || a.scales.DType != a.biases.DType || !lie(a.scales) || !lie(a.biases) {
+	inRows := func(f *array.Array) bool { return f.Strides[1] == 1 && f.Strides[0] == a.groups }
+	if a.Mode != opdef.ModeAffine || a.groups == 0 || a.scales.DType != a.biases.DType || !inRows(a.scales) || !inRows(a.biases) {
 		return simd.Float32Factors
 	}
 	switch a.scales.DType {

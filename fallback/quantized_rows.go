@@ -24,7 +24,7 @@ import (
 // arrays must stay as they are.
 type QuantizedRows struct {
 	packed
-	narrow simd.FactorType // of scales and biases of 16 bits whose rows follow one another
+	narrow simd.FactorType // see narrowFactors
 }
 
 // Multiply is fastest for ranges that begin at multiples of Grain.

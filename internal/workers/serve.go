@@ -9,8 +9,8 @@ const (
 	// patience is how often a worker looks for the next step before it takes
 	// pieces that others have not begun: for about a microsecond.
 	patience = 24
-	// politeTime is how long a worker runs or waits before it yields to other
-	// goroutines once.
+	// politeTime is how long a worker runs or waits, at least, before it yields to
+	// other goroutines once.
 	politeTime = 2 * time.Millisecond
 	// A worker looks at the clock after this much work, in nanoseconds of a part's cost: a look in
 	// each turn would make short ones half as long again. A turn counts as turnCost.
