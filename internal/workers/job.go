@@ -18,6 +18,7 @@ import (
 // workers that have taken a piece of it: the turn cannot end before they are done.
 type job struct {
 	steps  [][]part
+	small  []bool // of each step, whether its pieces are small
 	shares bool   // counted in longJobs; changed where a turn begins, and at the end
 	long   bool   // a schedule: its workers stay, and those of other jobs do not join
 	first  uint64 // the turn of the first step
@@ -58,15 +59,23 @@ type slot struct {
 
 const (
 	mostWorkers = 1 << 10
-	groupSize   = 16 // shares that are counted together
-	fewPieces   = 4  // that a worker may take at a time, however many workers there are
-	callerSlot  = 0  // which no other worker takes
+	groupSize   = 4    // shares that are counted together
+	fewPieces   = 8    // that one of several workers may take at a time, however many there are
+	smallPiece  = 1000 // nanoseconds of a part's cost
+	callerSlot  = 0    // which no other worker takes
 )
 
 func newJob(steps [][]part, slots int) *job {
 	j := &job{steps: steps, slots: make([]slot, min(max(slots, 1), mostWorkers)), wake: make(chan struct{}, mostWorkers)}
 	for i := range j.slots {
 		j.slots[i].context.Worker = i
+	}
+	for _, step := range steps {
+		small := true
+		for i := range step {
+			small = small && step[i].Cost*float64(step[i].length) <= smallPiece
+		}
+		j.small = append(j.small, small)
 	}
 	return j
 }
@@ -238,9 +247,7 @@ func (j *job) done(t *turnOf, share, pieces int) {
 }
 
 // take takes some of the remaining pieces of a share. The rest stays available to others, in case
-// this worker turns out to be slow: half of the pieces of a schedule, which are small, and three
-// quarters of those of a loop. The more workers a schedule has, the fewer of its pieces are taken
-// at a time, since all workers wait for the last ones.
+// this worker turns out to be slow.
 func (j *job) take(share int, t *turnOf) (a, b int) {
 	s := &j.slots[share]
 	lo, hi := t.share(share)
@@ -257,12 +264,23 @@ func (j *job) take(share int, t *turnOf) (a, b int) {
 		if at >= hi {
 			return 0, 0
 		}
-		n := max((hi-at)/4, 1)
-		if j.long {
-			n = min((hi-at+1)/2, max((hi-lo)/t.shares, fewPieces))
-		}
+		n := j.some(hi-at, hi-lo, t)
 		if s.taken.CompareAndSwap(word, mark|uint64(at+n-lo)) {
 			return at, at + n
 		}
 	}
+}
+
+// some returns how many of the remaining pieces of a share a worker takes at a time: a quarter of
+// those of a loop, which are large, and half of those of a schedule. One or two workers take nearly
+// all small ones: each time costs something, and what pieces of another worker's share read may be
+// in its caches only. Many workers take fewer, since all of them wait for the last ones.
+func (j *job) some(rest, all int, t *turnOf) int {
+	switch {
+	case !j.long:
+		return max(rest/4, 1)
+	case t.shares <= 2 && j.small[t.turn%uint64(len(j.small))]:
+		return rest - rest/8
+	}
+	return min((rest+1)/2, max(all/t.shares, fewPieces))
 }

@@ -307,3 +307,37 @@ func BenchmarkStep(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// Workers that wait ask for what they will need in the next step or the one behind: of units that
+// exist, and only of those steps that want it.
+func TestPrefetchWhileWaiting(t *testing.T) {
+	withThreads(t, 4, func() {
+		const units = 1000
+		var asked [units]atomic.Int32
+		slow := Step{{Units: 4, Cost: 1e6, Run: func(_ *Context, lo, _ int) error {
+			if lo == 0 {
+				time.Sleep(time.Millisecond) // the others wait
+			}
+			return nil
+		}}}
+		empty := Step{{Units: 1, Size: func() int { return 0 }, Run: func(*Context, int, int) error { return nil }}}
+		next := Step{{
+			Units: units, Align: 8, Cost: 100, Run: func(*Context, int, int) error { return nil },
+			Prefetch: func(lo, hi int) {
+				for i := lo; i < hi; i++ { // panics if there are no such units
+					asked[i].Add(1)
+				}
+			},
+		}}
+		s := NewSchedule([]Step{slow, empty, next})
+		require.Eventually(t, func() bool {
+			require.NoError(t, s.Run(5))
+			for i := range asked {
+				if asked[i].Load() == 0 {
+					return false
+				}
+			}
+			return true
+		}, 10*time.Second, time.Millisecond)
+	})
+}

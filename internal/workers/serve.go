@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// patience is how often a worker looks for the next step before it takes
-	// pieces that others have not begun: for about a microsecond.
+	// A worker that has nothing left of its own takes pieces that others have not begun: at once,
+	// and again when it has looked for the next step patience times, for about a microsecond.
 	patience = 24
 	// politeTime is how long a worker runs or waits, at least, before it yields to
 	// other goroutines once.
@@ -75,7 +75,7 @@ func (j *job) serve(me int, as role) {
 			j.done(&t, me, j.work(me, &t, me))
 		}
 		if as == helper {
-			for j.steal(me, &t, false) {
+			for j.steal(me, &t) {
 			}
 			return
 		}
@@ -146,14 +146,10 @@ func (j *job) work(me int, t *turnOf, share int) (pieces int) {
 	}
 }
 
-// steal does a part of the share of another worker, and reports whether there was
-// any. With absent, it looks only at shares whose worker has not arrived.
-func (j *job) steal(me int, t *turnOf, absent bool) bool {
+// steal does a part of the share of another worker, and reports whether there was any.
+func (j *job) steal(me int, t *turnOf) bool {
 	for k := 1; k <= t.shares && j.state.Load() == t.state; k++ {
 		i := (me + k) % t.shares
-		if absent && j.slots[i].used.Load() {
-			continue
-		}
 		if a, b := j.take(i, t); a != b {
 			c := &j.slots[me].context
 			c.follows = false
@@ -166,26 +162,24 @@ func (j *job) steal(me int, t *turnOf, absent bool) bool {
 }
 
 // await returns true when the turn is over, and false if the worker must leave.
-// Meanwhile it takes pieces that others have not begun: at once if those workers
-// are absent, else after a while.
+// Meanwhile it takes pieces that others have not begun, at once and then again and again.
 func (j *job) await(me int, t *turnOf, as role) bool {
 	var first, since, yielded time.Duration
-	absent := int(j.attached.Load()) < t.shares
-	look := patience
+	look, prefetched := 1, false
 	for i := 1; j.state.Load() == t.state; i++ {
-		if absent && i == 1 && j.steal(me, t, true) {
-			i = 0
-			continue
-		}
 		if i == look {
-			look *= 2 // looking slows the working threads down
+			look = max(2*look, patience) // looking slows the working threads down
 			found := false
-			for j.steal(me, t, false) {
+			for j.steal(me, t) {
 				found = true
 			}
 			if found || help(j) {
-				i, look, first, since = 0, patience, 0, 0
+				i, look, first, since = 0, 1, 0, 0
 				continue
+			}
+			if !prefetched {
+				prefetched = true
+				j.prefetch(me, t)
 			}
 		}
 		if i%100 == 0 { // several microseconds
@@ -212,6 +206,23 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 		waitedSince(first)
 	}
 	return true
+}
+
+// prefetch asks for what the worker will probably need first. The next step may have nothing to do
+// this time, so it may be one for the step behind.
+func (j *job) prefetch(me int, t *turnOf) {
+	shares := int(j.wanted.Load())
+	if !j.long || me >= shares {
+		return
+	}
+	for turn := t.turn + 1; turn <= t.turn+2; turn++ {
+		if p := &j.steps[turn%uint64(len(j.steps))][0]; p.Prefetch != nil {
+			pieces := (p.Units + p.length - 1) / p.length
+			lo, hi := me*pieces/shares*p.length, (me+1)*pieces/shares*p.length
+			p.Prefetch(lo, min(hi, p.Units))
+			return
+		}
+	}
 }
 
 // park sleeps until a turn for several workers begins, or the job ends.

@@ -17,6 +17,10 @@ type Part struct {
 	Cost float64
 	// Run runs units [lo, hi). The first error of a schedule ends it.
 	Run func(c *Context, lo, hi int) error
+	// Prefetch, if not nil, asks for memory that units [lo, hi) will read. Workers call it for
+	// the units of their share while others still run an earlier step, whose results it must not
+	// look at.
+	Prefetch func(lo, hi int)
 }
 
 // Context belongs to one worker of a schedule.
