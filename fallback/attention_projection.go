@@ -17,8 +17,12 @@ func attentionProjectionStages(a []array.Array, op opdef.AttentionProjectionPara
 		if err != nil {
 			return nil, err
 		}
-		p := &projection{op: op.Projection, dtype: t.dtype, rows: 1, gain: &array.Array{}, residual: &a[o.Residual.Index]}
-		p.row = func(int, []float32) []float32 { return t.joined }
+		x, err := array.Of(t.joined, len(t.joined))
+		if err != nil {
+			return nil, err
+		}
+		p := projectionOf(&x, op.Projection)
+		p.dtype, p.residual = t.dtype, &a[o.Residual.Index]
 		if err := p.add(a[o.W.Index], a[o.Scales.Index], a[o.Biases.Index], a[o.Out.Index]); err != nil {
 			return nil, err
 		}

@@ -169,13 +169,16 @@ func (t *attentionStep) part() workers.Part {
 			_, pieces := t.pieces(length)
 			return pieces * t.heads
 		},
+		Prefetch: func(int, int) { t.prefetchGains() },
 		Run: func(c *workers.Context, lo, hi int) error {
 			l := laneOf(c, (t.group+1)*t.d+2*t.group*partKeys+runningSoftmaxSize(t.group, width)+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
 			l.angles.use(t.waves.or(t.freqs, l.space[:t.op.Dims/2])) // each time: another op of the step may have used the lane
 			for i := lo; i < hi; i++ {
 				if t.whole {
+					t.prefetchHead(i / columns)
 					t.attendWhole(l, i/columns, i%columns*wholeColumns, width)
 				} else {
+					t.prefetchHead(i % t.heads)
 					t.attend(l, i/t.heads, i%t.heads)
 				}
 			}

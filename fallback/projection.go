@@ -16,16 +16,17 @@ import (
 // bits as those of the ops that it replaces.
 type projection struct {
 	op       opdef.ProjectionParams
-	dtype    array.DType // of the rows, however they are given, and of the products
+	dtype    array.DType // of the products, and of the rows before they were widened, if they were
 	rows     int
-	row      func(i int, buf []float32) []float32
-	up       func(i int, buf []float32) []float32 // of SiLU(row)·up, else nil
+	x        *array.Array
+	up       *array.Array // of SiLU(x)·up, or absent
 	gain     *array.Array
 	residual *array.Array
 	matrices []*QuantizedRows
-	outs     []array.Array // none with findsLargest
-	starts   []int         // the first column of each matrix
-	best     []float32     // with findsLargest: the largest product of each block, then their places
+	outs     []array.Array
+	steps    []int     // from an element of each result to the next one
+	starts   []int     // the first column of each matrix
+	best     []float32 // with findsLargest: the largest product of each block, then their places
 	index    *array.Array
 	shared   *PreparedRows // if not nil, what the loop before the products prepares
 }
@@ -72,15 +73,17 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	return s
 }
 
+// projectionOf returns a projection of rows x without any other operands.
+func projectionOf(x *array.Array, op opdef.ProjectionParams) *projection {
+	absent := &array.Array{}
+	return &projection{op: op, x: x, dtype: x.DType, rows: x.Size() / x.Dim(-1), up: absent, gain: absent, residual: absent}
+}
+
 // newProjection takes the operands of a call.
 func newProjection(a []array.Array, op opdef.ProjectionParams) (*projection, error) {
 	o := &opdef.Projection
-	p := &projection{op: op}
-	p.rowsOf(&a[o.X.Index])
-	if up := &a[o.Up.Index]; up.Present() {
-		p.up = rowsIn(up)
-	}
-	p.gain, p.residual = &a[o.Gain.Index], &a[o.Residual.Index]
+	p := projectionOf(&a[o.X.Index], op)
+	p.up, p.gain, p.residual = &a[o.Up.Index], &a[o.Gain.Index], &a[o.Residual.Index]
 	for i := range opdef.ProjectionGroups {
 		m := a[o.W.Index+i*opdef.ProjectionGroupSize:]
 		if m[0].Present() {
@@ -140,7 +143,7 @@ func (p *projection) add(w, scales, biases, out array.Array) error {
 	}
 	p.starts = append(p.starts, p.columns())
 	p.matrices = append(p.matrices, m)
-	p.outs = append(p.outs, out)
+	p.outs, p.steps = append(p.outs, out), append(p.steps, stepOf(&out))
 	return nil
 }
 
@@ -189,9 +192,7 @@ func (p *projection) parts() []workers.Part {
 // store stores a block, whose columns may be of several matrices.
 func (p *projection) store(b block) {
 	for i := range p.matrices {
-		start := p.starts[i]
-		from, to := max(b.lo-start, 0), min(b.hi-start, p.matrices[i].N())
-		if from < to {
+		if from, to := p.columnsOf(i, b.lo, b.hi); from < to {
 			part := b
 			part.lo, part.hi = from, to
 			p.storeTo(&part, i, p.products(&part, i, p.placeIn(&part, i)))
@@ -199,20 +200,28 @@ func (p *projection) store(b block) {
 	}
 }
 
+// columnsOf returns which of columns [lo, hi) of all are those of a matrix; with SiLU, both have them.
+func (p *projection) columnsOf(matrix, lo, hi int) (from, to int) {
+	if p.op.Epilogue == opdef.ProjectionSiLUMul {
+		return lo, hi
+	}
+	start := p.starts[matrix]
+	return max(lo-start, 0), min(hi-start, p.matrices[matrix].N())
+}
+
 // placeIn returns where to compute a block of a result.
 func (p *projection) placeIn(b *block, matrix int) []float32 {
 	if p.rows > 1 {
 		return b.take()
 	}
-	out := &p.outs[matrix]
-	stride := p.strideOf(out)
+	out, stride := &p.outs[matrix], p.steps[matrix]
 	return place(out, out.Offset+b.lo*stride, stride, b.hi-b.lo, b.space)
 }
 
-// strideOf returns how far apart the elements of a result or residual are. Those of a contiguous one
+// stepOf returns how far apart the elements of a result or residual are. Those of a contiguous one
 // follow one another, whatever stride an axis of one element has: the last axis may be one.
-func (p *projection) strideOf(a *array.Array) int {
-	if a.IsContiguous() {
+func stepOf(a *array.Array) int {
+	if !a.Present() || a.IsContiguous() {
 		return 1
 	}
 	return a.Strides[len(a.Strides)-1]
@@ -220,8 +229,7 @@ func (p *projection) strideOf(a *array.Array) int {
 
 // storeTo stores a block of a result.
 func (p *projection) storeTo(b *block, matrix int, products []float32) {
-	out, n := &p.outs[matrix], b.hi-b.lo
-	stride := p.strideOf(out)
+	out, stride, n := &p.outs[matrix], p.steps[matrix], b.hi-b.lo
 	for i := b.first; i < b.end; i++ {
 		storeFloats(out, out.Offset+(i*p.matrices[matrix].N()+b.lo)*stride, stride, cut(&products, n))
 	}
@@ -238,7 +246,7 @@ func (p *projection) addResidual(b block) {
 	n := b.hi - b.lo
 	sums := p.products(&b, 0, b.take())
 	roundFloats(p.dtype, sums)
-	stride := p.strideOf(p.residual)
+	stride := stepOf(p.residual)
 	for i := b.first; i < b.end; i++ {
 		row := sums[(i-b.first)*n:][:n]
 		binaryFloatRow(opdef.BinaryAdd, row, row, floats(p.residual, p.residual.Offset+(i*p.matrices[0].N()+b.lo)*stride, stride, n, b.space))

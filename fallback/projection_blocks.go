@@ -30,10 +30,13 @@ func (p *projection) loop(align int, f func(block)) workers.Part {
 		x := p.shared
 		if x == nil {
 			if x = &l.prepared; !c.Prepared() {
+				p.prefetchRows()
+				p.prefetch(unit%across, min(end, columns))
 				m.Reset(x, p.rows)
 				p.prepare(x, l.space, 0, p.rows)
 			}
 		}
+		p.prefetchResults(unit%across, min(end, columns))
 		for unit < end {
 			first, lo := unit/across*height, unit%across
 			hi := min(lo+width, lo+end-unit, across)
@@ -42,5 +45,9 @@ func (p *projection) loop(align int, f func(block)) workers.Part {
 		}
 		return nil
 	}
-	return workers.Part{Units: down * across, Align: align, Cost: m.cost(height), Run: run}
+	part := workers.Part{Units: down * across, Align: align, Cost: m.cost(height), Run: run}
+	if down == 1 {
+		part.Prefetch = func(lo, hi int) { p.prefetch(lo, min(hi, columns)) }
+	}
+	return part
 }

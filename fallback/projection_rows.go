@@ -10,15 +10,10 @@ import (
 // prepares them for itself.
 const ownElements = 4096
 
-// rowsOf sets the rows to those of x.
-func (p *projection) rowsOf(x *array.Array) {
-	p.dtype, p.rows, p.row = x.DType, x.Size()/x.Dim(-1), rowsIn(x)
-}
-
-// rowsIn returns what reads the rows of x.
-func rowsIn(x *array.Array) func(i int, buf []float32) []float32 {
+// rowOf returns row i of an array of rows.
+func rowOf(x *array.Array, i int, buf []float32) []float32 {
 	n, last := x.Dim(-1), len(x.Shape)-1
-	return func(i int, buf []float32) []float32 { return floats(x, x.Offset+i*n, x.Strides[last], n, buf) }
+	return floats(x, x.Offset+i*n, x.Strides[last], n, buf)
 }
 
 // prepareFor returns the loop that prepares the rows for all workers, in space.
@@ -41,16 +36,16 @@ func (p *projection) prepare(x *PreparedRows, space []float32, lo, hi int) {
 	}
 	for i := lo; i < hi; i++ {
 		space := space
-		row := p.row(i, cut(&space, k))
+		row := rowOf(p.x, i, cut(&space, k))
 		if p.op.Norm != 0 {
 			normed := cut(&space, k)
 			normalize(normed, row, gain, p.op.Eps)
 			roundFloats(p.dtype, normed)
 			row = normed
 		}
-		if p.up != nil {
+		if p.up.Present() {
 			gated := cut(&space, k)
-			simd.SiLUMul(gated, row, p.up(i, cut(&space, k)))
+			simd.SiLUMul(gated, row, rowOf(p.up, i, cut(&space, k)))
 			roundFloats(p.dtype, gated)
 			row = gated
 		}

@@ -123,8 +123,7 @@ func productStages(a []array.Array, op opdef.QuantizedMatMulParams) *Stages {
 	}
 	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
 	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
-		p := &projection{op: opdef.ProjectionParams{GroupSize: op.GroupSize, Bits: op.Bits}, gain: &array.Array{}, residual: &array.Array{}}
-		p.rowsOf(&a[o.X.Index])
+		p := projectionOf(&a[o.X.Index], opdef.ProjectionParams{GroupSize: op.GroupSize, Bits: op.Bits})
 		if err := p.add(a[o.W.Index], a[o.Scales.Index], a[o.Biases.Index], a[o.Out.Index]); err != nil {
 			return nil, err
 		}

@@ -219,17 +219,6 @@ func (m *QuantizedRows) wordRows(first, rows int) (words []float32, stride int) 
 	return words, n
 }
 
-// prefetchMatrix loads rows into the cache, if they follow one another: scales and biases lie
-// apart from the codes, and are read in short pieces.
-func prefetchMatrix(a *array.Array, first, rows int) {
-	if rows <= 0 || !a.Present() || a.Strides[1] != 1 || a.Strides[0] != a.Shape[1] {
-		return
-	}
-	size := a.DType.Size()
-	at := (a.Offset + first*a.Strides[0]) * size
-	simd.Prefetch(a.Data[at : at+rows*a.Shape[1]*size])
-}
-
 // loadMatrix returns rows of a matrix of floats one after the other: in place
 // if possible, else converted in buf.
 func loadMatrix(a *array.Array, first, rows int, buf []float32) []float32 {

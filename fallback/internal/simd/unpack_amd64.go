@@ -64,10 +64,3 @@ func unpackVector(dst, codes []byte, bits int, table *Table) int {
 	unpackTableAVX2(&dst[0], &codes[0], count, 2*bits, &control.narrow[0])
 	return count * 32
 }
-
-// Prefetch loads data into the cache that will be used soon.
-func Prefetch(data []byte) {
-	if len(data) > 0 {
-		prefetchLines(&data[0], (len(data)+63)/64)
-	}
-}

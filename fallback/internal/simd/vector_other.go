@@ -16,8 +16,9 @@ func (t *Tiles) product([]float32, int, int, *TilePanels, []float32, []byte) {}
 func (l *GroupLimbs) split([]float32) uint32                                 { return 0 }
 func groupDotsVector([]float32, int, *Codes, []GroupLimbs, int)              {}
 
-// Prefetch does nothing here.
-func Prefetch([]byte) {}
+// Prefetch and PrefetchToWrite do nothing here.
+func Prefetch([]byte)        {}
+func PrefetchToWrite([]byte) {}
 
 // Sums of halves have no forms of their own.
 func addBF16Vector([]float32, []uint16) int { return 0 }

@@ -1,0 +1,81 @@
+package fallback
+
+import (
+	"github.com/kompute-go/kompute-go/fallback/internal/simd"
+	"github.com/kompute-go/kompute-go/internal/array"
+)
+
+// prefetchedCodes is how many bytes of the codes of each matrix a worker asks for before it
+// prepares x. Products ask for those behind them.
+const prefetchedCodes = 4096
+
+// prefetchMatrix loads rows into the cache, if they follow one another.
+func prefetchMatrix(a *array.Array, first, rows int) {
+	if rows <= 0 || !a.Present() || a.Strides[1] != 1 || a.Strides[0] != a.Shape[1] {
+		return
+	}
+	size := a.DType.Size()
+	at := (a.Offset + first*a.Strides[0]) * size
+	simd.Prefetch(a.Data[at : at+rows*a.Shape[1]*size])
+}
+
+// prefetchElements loads n elements of a contiguous array into the cache.
+func prefetchElements(a *array.Array, first, n int) { simd.Prefetch(elements(a, first, n)) }
+
+// elements returns the memory of n elements of a contiguous array, and none of any other.
+func elements(a *array.Array, first, n int) []byte {
+	if n <= 0 || !a.Present() || !a.IsContiguous() {
+		return nil
+	}
+	size := a.DType.Size()
+	return a.Data[(a.Offset+first)*size:][:n*size]
+}
+
+// prefetch asks for what columns [lo, hi) of the products read, apart from x: most of it does not
+// depend on other ops.
+func (p *projection) prefetch(lo, hi int) {
+	prefetchElements(p.gain, 0, p.gain.Size())
+	if p.rows == 1 {
+		prefetchElements(p.residual, lo, hi-lo)
+	}
+	for i, m := range p.matrices {
+		from, to := p.columnsOf(i, lo, hi)
+		rowBytes := m.w.Shape[1] * m.w.DType.Size()
+		rows := min(to-from, max(prefetchedCodes/max(rowBytes, 1), 1))
+		prefetchMatrix(m.w, from, rows)
+		m.askForFactors(from, rows)
+	}
+}
+
+// prefetchRows asks for the rows, which other processors have just written, so that loads do not
+// wait for one line of the cache after another.
+func (p *projection) prefetchRows() {
+	prefetchElements(p.x, 0, p.x.Size())
+	prefetchElements(p.up, 0, p.up.Size())
+}
+
+// prefetchResults takes the results of columns [lo, hi) from the processors that have read the last ones.
+func (p *projection) prefetchResults(lo, hi int) {
+	if p.rows > 1 || findsLargest(p.op) {
+		return
+	}
+	for i := range p.outs {
+		if from, to := p.columnsOf(i, lo, hi); from < to && p.outs[i].Present() {
+			simd.PrefetchToWrite(elements(&p.outs[i], from, to-from))
+		}
+	}
+}
+
+// prefetchGains asks for the gains of the norms of heads.
+func (t *attentionStep) prefetchGains() {
+	prefetchElements(t.qGain, 0, t.qGain.Size())
+	prefetchElements(t.kGain, 0, t.kGain.Size())
+}
+
+// prefetchHead asks for what other processors have just written: the queries, key and value of a
+// new token.
+func (t *attentionStep) prefetchHead(head int) {
+	prefetchElements(t.q, head*t.group*t.d, t.group*t.d)
+	prefetchElements(t.k, head*t.d, t.d)
+	prefetchElements(t.v, head*t.dv, t.dv)
+}
