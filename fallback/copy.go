@@ -20,6 +20,10 @@ func Copy(x, out array.Array) error {
 
 // copyArray copies sound arrays of one shape and of types of one size.
 func copyArray(x, out *array.Array) {
+	if n := x.Size(); n <= blockSize && x.IsContiguous() && out.IsContiguous() {
+		copy(elements(out, 0, n), elements(x, 0, n))
+		return
+	}
 	l := newLoop(len(x.Shape), x, out)
 	switch x.DType.Size() {
 	case 4:

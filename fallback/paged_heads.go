@@ -88,6 +88,7 @@ func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
 	rest := l.space
 	head := cut(&rest, h.d)
 	for row := lo; row < hi; row++ {
+		h.prefetchHeads(row)
 		angles := l.angles.of(row, h.positionOf(row))
 		h.prepareQueries(row, angles, head, rest)
 		slot := int(storage[int32](h.slots)[h.slots.Offset+row*h.slots.Strides[0]])

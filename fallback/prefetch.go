@@ -47,11 +47,12 @@ func (p *projection) prefetch(lo, hi int) {
 	}
 }
 
-// prefetchRows asks for the rows, which other processors have just written, so that loads do not
-// wait for one line of the cache after another.
-func (p *projection) prefetchRows() {
-	prefetchElements(p.x, 0, p.x.Size())
-	prefetchElements(p.up, 0, p.up.Size())
+// prefetchRows asks for rows [lo, hi), which other processors have just written, so that loads do
+// not wait for one line of the cache after another.
+func (p *projection) prefetchRows(lo, hi int) {
+	k := p.x.Dim(-1)
+	prefetchElements(p.x, lo*k, (hi-lo)*k)
+	prefetchElements(p.up, lo*k, (hi-lo)*k)
 }
 
 // prefetchResults takes the results of columns [lo, hi) from the processors that have read the last ones.
@@ -78,4 +79,12 @@ func (t *attentionStep) prefetchHead(head int) {
 	prefetchElements(t.q, head*t.group*t.d, t.group*t.d)
 	prefetchElements(t.k, head*t.d, t.d)
 	prefetchElements(t.v, head*t.dv, t.dv)
+}
+
+// prefetchHeads asks for the queries, keys and values of a row.
+func (h *pagedHeads) prefetchHeads(row int) {
+	for _, x := range []*array.Array{h.q, h.k, h.v} {
+		n := x.Shape[1] * x.Shape[2]
+		prefetchElements(x, row*n, n)
+	}
 }

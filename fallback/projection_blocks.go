@@ -30,7 +30,7 @@ func (p *projection) loop(align int, f func(block)) workers.Part {
 		x := p.shared
 		if x == nil {
 			if x = &l.prepared; !c.Prepared() {
-				p.prefetchRows()
+				p.prefetchRows(0, p.rows)
 				p.prefetch(unit%across, min(end, columns))
 				m.Reset(x, p.rows)
 				p.prepare(x, l.space, 0, p.rows)

@@ -22,6 +22,7 @@ func (p *projection) prepareFor(space []float32) workers.Part {
 	p.matrices[0].resetIn(p.shared, p.rows, space)
 	k := p.matrices[0].K()
 	return workers.Part{Units: p.rows, Cost: 2 * float64(k), Run: func(c *workers.Context, lo, hi int) error {
+		p.prefetchRows(lo, hi)
 		p.prepare(p.shared, laneOf(c, 3*k).space, lo, hi)
 		return nil
 	}}
