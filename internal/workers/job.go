@@ -14,8 +14,8 @@ import (
 // A late worker must not take part in a turn that is over, however late it is.
 // Therefore every word that workers base decisions on contains the number of the
 // turn: state with the number of shares, size with the number of pieces, and each
-// share with the number of its pieces that are taken. A step itself is read only by
-// workers that have taken a piece of it: the turn cannot end before they are done.
+// share with the number of its pieces that are taken. What changes in a step is read only
+// by workers that have taken a piece of it: the turn cannot end before they are done.
 type job struct {
 	steps  [][]part
 	small  []bool // of each step, whether its pieces are small
@@ -59,10 +59,13 @@ type slot struct {
 
 const (
 	mostWorkers = 1 << 10
-	groupSize   = 4    // shares that are counted together
-	fewPieces   = 8    // that one of several workers may take at a time, however many there are
-	smallPiece  = 1000 // nanoseconds of a part's cost
-	callerSlot  = 0    // which no other worker takes
+	groupSize   = 4 // shares that are counted together
+	callerSlot  = 0 // which no other worker takes
+
+	// What a worker takes at a time, see some.
+	mostAtOnce = 8    // pieces, unless a share has more than that for each worker
+	aFewPieces = 64   // of a share
+	smallPiece = 1000 // nanoseconds of a part's cost
 )
 
 func newJob(steps [][]part, slots int) *job {
@@ -136,7 +139,7 @@ func (j *job) open(turn uint64) {
 		if pieces == 0 {
 			continue
 		}
-		shares := min(int(j.wanted.Load()), max(int(cost/worthwhile), 1), pieces)
+		shares := j.sharesOf(pieces, cost)
 		j.size.Store(turn<<32 | uint64(pieces))
 		j.state.Store(turn<<16 | uint64(shares))
 		if shares > 1 {
@@ -146,6 +149,11 @@ func (j *job) open(turn uint64) {
 	}
 	j.state.Store(turn << 16)
 	j.wakeParked()
+}
+
+// sharesOf returns how many workers divide pieces of that cost among them.
+func (j *job) sharesOf(pieces int, cost float64) int {
+	return min(int(j.wanted.Load()), max(int(cost/worthwhile), 1), pieces)
 }
 
 // measure counts the pieces of a turn, and estimates its cost. It calls what the job's owner
@@ -271,16 +279,17 @@ func (j *job) take(share int, t *turnOf) (a, b int) {
 	}
 }
 
-// some returns how many of the remaining pieces of a share a worker takes at a time: a quarter of
-// those of a loop, which are large, and half of those of a schedule. One or two workers take nearly
-// all small ones: each time costs something, and what pieces of another worker's share read may be
-// in its caches only. Many workers take fewer, since all of them wait for the last ones.
+// some returns how many of the remaining pieces of a share a worker takes at a time. Of a loop,
+// whose pieces are large, that is a quarter. One or two workers of a schedule take nearly all of
+// a few small ones: each time costs something, and what pieces of another worker's share read may
+// only be in that worker's caches. Otherwise it is half, and not too many, since all workers wait
+// for the last pieces.
 func (j *job) some(rest, all int, t *turnOf) int {
 	switch {
 	case !j.long:
 		return max(rest/4, 1)
-	case t.shares <= 2 && j.small[t.turn%uint64(len(j.small))]:
+	case t.shares <= 2 && all <= aFewPieces && j.small[t.turn%uint64(len(j.small))]:
 		return rest - rest/8
 	}
-	return min((rest+1)/2, max(all/t.shares, fewPieces))
+	return min((rest+1)/2, max(all/t.shares, mostAtOnce))
 }

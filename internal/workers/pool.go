@@ -198,7 +198,7 @@ func find(inside *job) *job {
 	return nil
 }
 
-// help works on another job's loop, if there is one.
+// help works on another job's loop, if there is one, and reports whether it did anything.
 func help(inside *job) bool {
 	j := find(inside)
 	if j == nil {
@@ -208,7 +208,7 @@ func help(inside *job) bool {
 	if !ok {
 		return false
 	}
-	j.serve(me, helper)
+	worked := j.assist(me)
 	j.detach(me)
-	return true
+	return worked
 }

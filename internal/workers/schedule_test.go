@@ -37,7 +37,7 @@ func randomSchedule(r *rapid.T) (steps []Step, counts [][]atomic.Int32) {
 
 func TestScheduleRunsEachUnitOnce(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		withThreads(t, rapid.IntRange(1, 5).Draw(r, "threads"), func() {
+		withThreads(t, rapid.IntRange(1, 9).Draw(r, "threads"), func() {
 			steps, counts := randomSchedule(r)
 			s := NewSchedule(steps)
 			times := rapid.IntRange(0, 20).Draw(r, "times")
@@ -308,36 +308,79 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// Workers that wait ask for what they will need in the next step or the one behind: of units that
-// exist, and only of those steps that want it.
+// Workers that wait ask for what they will need in the next step or, if that does not want it, in
+// the one after it: for units that exist, each worker for those of its share. Meanwhile the number
+// of processors changes, and loops run.
 func TestPrefetchWhileWaiting(t *testing.T) {
 	withThreads(t, 4, func() {
-		const units = 1000
+		const units = 1001
 		var asked [units]atomic.Int32
-		slow := Step{{Units: 4, Cost: 1e6, Run: func(_ *Context, lo, _ int) error {
-			if lo == 0 {
-				time.Sleep(time.Millisecond) // the others wait
-			}
-			return nil
-		}}}
-		empty := Step{{Units: 1, Size: func() int { return 0 }, Run: func(*Context, int, int) error { return nil }}}
-		next := Step{{
-			Units: units, Align: 8, Cost: 100, Run: func(*Context, int, int) error { return nil },
-			Prefetch: func(lo, hi int) {
-				for i := lo; i < hi; i++ { // panics if there are no such units
-					asked[i].Add(1)
+		var wrong atomic.Int32
+		slow := 0 // the piece that the other workers wait for
+		s := NewSchedule([]Step{
+			{{Units: 4, Cost: 1e6, Run: func(_ *Context, lo, hi int) error {
+				if lo <= slow && slow < hi {
+					time.Sleep(100 * time.Microsecond)
 				}
-			},
-		}}
-		s := NewSchedule([]Step{slow, empty, next})
-		require.Eventually(t, func() bool {
-			require.NoError(t, s.Run(5))
+				return nil
+			}}},
+			{{Units: 1, Size: func() int { return 0 }, Run: func(*Context, int, int) error { return nil }}},
+			{{
+				Units: units, Align: 8, Cost: 100, Run: func(*Context, int, int) error { return nil },
+				Prefetch: func(lo, hi int) {
+					if lo < 0 || lo > hi || hi > units {
+						wrong.Add(1)
+						return
+					}
+					for i := lo; i < hi; i++ {
+						asked[i].Add(1)
+					}
+				},
+			}},
+		})
+		everything := func() bool {
 			for i := range asked {
 				if asked[i].Load() == 0 {
 					return false
 				}
 			}
 			return true
-		}, 10*time.Second, time.Millisecond)
+		}
+		for end := time.Now().Add(10 * time.Second); !everything(); slow = (slow + 1) % 4 {
+			require.True(t, time.Now().Before(end), "some units were never asked for")
+			runtime.GOMAXPROCS(2 + slow)
+			require.NoError(t, s.Run(5))
+			For(16, 1e5, func(int, int) {})
+		}
+		require.Zero(t, wrong.Load())
 	})
+}
+
+func TestPiecesAtATime(t *testing.T) {
+	schedule := newJob([][]part{
+		{{Part: Part{Cost: 100}, length: 8}},
+		{{Part: Part{Cost: 100}, length: 8}, {Part: Part{Cost: 2000}, length: 1}},
+	}, 2)
+	schedule.long = true
+	for _, c := range []struct {
+		name             string
+		long             bool
+		turn             uint64
+		shares           int
+		rest, all, wants int
+	}{
+		{"a loop", false, 0, 2, 32, 32, 8},
+		{"the last of a loop", false, 0, 2, 3, 32, 1},
+		{"small pieces of two workers", true, 2, 2, 64, 64, 56},
+		{"the last of them", true, 2, 1, 7, 64, 7},
+		{"too many of them to take most", true, 2, 2, 100, 100, 50},
+		{"larger ones", true, 3, 2, 64, 64, 32},
+		{"three workers", true, 2, 3, 15, 15, 8},
+		{"not many at a time", true, 2, 16, 64, 64, 8},
+		{"but of a large share", true, 2, 4, 400, 400, 100},
+		{"the last one", true, 3, 16, 1, 64, 1},
+	} {
+		schedule.long = c.long
+		require.Equal(t, c.wants, schedule.some(c.rest, c.all, &turnOf{turn: c.turn, shares: c.shares}), c.name)
+	}
 }

@@ -7,7 +7,8 @@ import (
 
 const (
 	// A worker that has nothing left of its own takes pieces that others have not begun: at once,
-	// and again when it has looked for the next step patience times, for about a microsecond.
+	// again after it has looked for the next step patience times, which take about a
+	// microsecond, and then after twice as many each time.
 	patience = 24
 	// politeTime is how long a worker runs or waits, at least, before it yields to
 	// other goroutines once.
@@ -29,7 +30,6 @@ type role int
 const (
 	caller role = iota // it runs the job, and serves to the end
 	member             // it stays for further steps, until there have been none for pollTime
-	helper             // it is waiting in another job, and must be back there soon
 )
 
 // turnOf is what a worker knows of the current turn.
@@ -74,11 +74,6 @@ func (j *job) serve(me int, as role) {
 		if me < t.shares {
 			j.done(&t, me, j.work(me, &t, me))
 		}
-		if as == helper {
-			for j.steal(me, &t) {
-			}
-			return
-		}
 		if c.unclocked += turnCost; c.unclocked > unclockedCost {
 			c.unclocked = 0
 			if at := now(); at-polite > politeTime {
@@ -95,6 +90,24 @@ func (j *job) serve(me int, as role) {
 			return
 		}
 	}
+}
+
+// assist takes part in the current turn for a worker that is waiting in another job, and must be
+// back there soon. It reports whether there was anything to do.
+func (j *job) assist(me int) (worked bool) {
+	t, ok := j.look()
+	if !ok {
+		return false
+	}
+	if me < t.shares {
+		pieces := j.work(me, &t, me)
+		j.done(&t, me, pieces)
+		worked = pieces > 0
+	}
+	for j.steal(me, &t) {
+		worked = true
+	}
+	return worked
 }
 
 // linger waits for the next run of a finished loop. It returns false if none
@@ -173,13 +186,17 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 			for j.steal(me, t) {
 				found = true
 			}
-			if found || help(j) {
+			if found {
 				i, look, first, since = 0, 1, 0, 0
 				continue
 			}
 			if !prefetched {
 				prefetched = true
 				j.prefetch(me, t)
+			}
+			if i >= patience && help(j) {
+				i, look, first, since = 0, patience, 0, 0
+				continue
 			}
 		}
 		if i%100 == 0 { // several microseconds
@@ -208,20 +225,22 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 	return true
 }
 
-// prefetch asks for what the worker will probably need first. The next step may have nothing to do
-// this time, so it may be one for the step behind.
+// prefetch asks for what the worker will probably read first in the next step or, if that has no
+// Prefetch, in the one after it. It looks only at what never changes in a schedule.
 func (j *job) prefetch(me int, t *turnOf) {
-	shares := int(j.wanted.Load())
-	if !j.long || me >= shares {
+	if !j.long || j.state.Load() != t.state {
 		return
 	}
 	for turn := t.turn + 1; turn <= t.turn+2; turn++ {
-		if p := &j.steps[turn%uint64(len(j.steps))][0]; p.Prefetch != nil {
-			pieces := (p.Units + p.length - 1) / p.length
-			lo, hi := me*pieces/shares*p.length, (me+1)*pieces/shares*p.length
-			p.Prefetch(lo, min(hi, p.Units))
-			return
+		p := &j.steps[turn%uint64(len(j.steps))][0]
+		if p.Prefetch == nil {
+			continue
 		}
+		pieces := (p.Units + p.length - 1) / p.length
+		if shares := j.sharesOf(pieces, p.Cost*float64(p.Units)); me < shares {
+			p.Prefetch(me*pieces/shares*p.length, min((me+1)*pieces/shares*p.length, p.Units))
+		}
+		return
 	}
 }
 

@@ -17,9 +17,10 @@ type Part struct {
 	Cost float64
 	// Run runs units [lo, hi). The first error of a schedule ends it.
 	Run func(c *Context, lo, hi int) error
-	// Prefetch, if not nil, asks for memory that units [lo, hi) will read. Workers call it for
-	// the units of their share while others still run an earlier step, whose results it must not
-	// look at.
+	// Prefetch, if not nil, asks for memory that units [lo, hi) will probably read. Workers that
+	// wait call that of a step's first part, while others may run any part of the schedule, and even
+	// when the last run is over. So it must not load what a part writes, and must not panic. The
+	// range may be empty, and counts up to Units, whatever Size returns.
 	Prefetch func(lo, hi int)
 }
 
