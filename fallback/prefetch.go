@@ -5,9 +5,13 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// prefetchedCodes is how many bytes of the codes of each matrix a worker asks for before it
-// prepares x. Products ask for those behind them.
-const prefetchedCodes = 4096
+const (
+	// prefetchedCodes is how many bytes of the codes of each matrix a worker asks for before it
+	// prepares x. Products ask for codes some KiB ahead of those that they multiply.
+	prefetchedCodes = 4096
+	// prefetchedResults is how many results a worker takes from others' caches at a time.
+	prefetchedResults = 1024
+)
 
 // prefetchMatrix loads rows into the cache, if they follow one another.
 func prefetchMatrix(a *array.Array, first, rows int) {
@@ -21,15 +25,6 @@ func prefetchMatrix(a *array.Array, first, rows int) {
 
 // prefetchElements loads n elements of a contiguous array into the cache.
 func prefetchElements(a *array.Array, first, n int) { simd.Prefetch(elements(a, first, n)) }
-
-// elements returns the memory of n elements of a contiguous array, and none of any other.
-func elements(a *array.Array, first, n int) []byte {
-	if n <= 0 || !a.Present() || !a.IsContiguous() {
-		return nil
-	}
-	size := a.DType.Size()
-	return a.Data[(a.Offset+first)*size:][:n*size]
-}
 
 // prefetch asks for what columns [lo, hi) of the products read, apart from x: most of it does not
 // depend on other ops.
@@ -55,15 +50,14 @@ func (p *projection) prefetchRows(lo, hi int) {
 	prefetchElements(p.up, lo*k, (hi-lo)*k)
 }
 
-// prefetchResults takes the results of columns [lo, hi) from the processors that have read the last ones.
+// prefetchResults takes results, from column lo on, from the processors that have read the last ones.
 func (p *projection) prefetchResults(lo, hi int) {
 	if p.rows > 1 || findsLargest(p.op) {
 		return
 	}
 	for i := range p.outs {
-		if from, to := p.columnsOf(i, lo, hi); from < to && p.outs[i].Present() {
-			simd.PrefetchToWrite(elements(&p.outs[i], from, to-from))
-		}
+		from, to := p.columnsOf(i, lo, min(hi, lo+prefetchedResults))
+		simd.PrefetchToWrite(elements(&p.outs[i], from, to-from))
 	}
 }
 

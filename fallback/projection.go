@@ -16,7 +16,7 @@ import (
 // bits as those of the ops that it replaces.
 type projection struct {
 	op       opdef.ProjectionParams
-	dtype    array.DType // of the products, and of the rows before they were widened, if they were
+	dtype    array.DType // of x and of the products; attention_projection's x is rounded to it
 	rows     int
 	x        *array.Array
 	up       *array.Array // of SiLU(x)·up, or absent
@@ -24,7 +24,7 @@ type projection struct {
 	residual *array.Array
 	matrices []*QuantizedRows
 	outs     []array.Array
-	steps    []int     // from an element of each result to the next one
+	strides  []int     // of outs
 	starts   []int     // the first column of each matrix
 	best     []float32 // with findsLargest: the largest product of each block, then their places
 	index    *array.Array
@@ -76,7 +76,7 @@ func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 // projectionOf returns a projection of rows x without any other operands.
 func projectionOf(x *array.Array, op opdef.ProjectionParams) *projection {
 	absent := &array.Array{}
-	return &projection{op: op, x: x, dtype: x.DType, rows: x.Size() / x.Dim(-1), up: absent, gain: absent, residual: absent}
+	return &projection{op: op, x: x, dtype: x.DType, rows: x.Size() / max(x.Dim(-1), 1), up: absent, gain: absent, residual: absent}
 }
 
 // newProjection takes the operands of a call.
@@ -143,7 +143,7 @@ func (p *projection) add(w, scales, biases, out array.Array) error {
 	}
 	p.starts = append(p.starts, p.columns())
 	p.matrices = append(p.matrices, m)
-	p.outs, p.steps = append(p.outs, out), append(p.steps, stepOf(&out))
+	p.outs, p.strides = append(p.outs, out), append(p.strides, strideOf(&out))
 	return nil
 }
 
@@ -214,13 +214,13 @@ func (p *projection) placeIn(b *block, matrix int) []float32 {
 	if p.rows > 1 {
 		return b.take()
 	}
-	out, stride := &p.outs[matrix], p.steps[matrix]
+	out, stride := &p.outs[matrix], p.strides[matrix]
 	return place(out, out.Offset+b.lo*stride, stride, b.hi-b.lo, b.space)
 }
 
-// stepOf returns how far apart the elements of a result or residual are. Those of a contiguous one
+// strideOf returns how far apart the elements of a result or residual are. Those of a contiguous one
 // follow one another, whatever stride an axis of one element has: the last axis may be one.
-func stepOf(a *array.Array) int {
+func strideOf(a *array.Array) int {
 	if !a.Present() || a.IsContiguous() {
 		return 1
 	}
@@ -229,7 +229,7 @@ func stepOf(a *array.Array) int {
 
 // storeTo stores a block of a result.
 func (p *projection) storeTo(b *block, matrix int, products []float32) {
-	out, stride, n := &p.outs[matrix], p.steps[matrix], b.hi-b.lo
+	out, stride, n := &p.outs[matrix], p.strides[matrix], b.hi-b.lo
 	for i := b.first; i < b.end; i++ {
 		storeFloats(out, out.Offset+(i*p.matrices[matrix].N()+b.lo)*stride, stride, cut(&products, n))
 	}
@@ -246,7 +246,7 @@ func (p *projection) addResidual(b block) {
 	n := b.hi - b.lo
 	sums := p.products(&b, 0, b.take())
 	roundFloats(p.dtype, sums)
-	stride := stepOf(p.residual)
+	stride := strideOf(p.residual)
 	for i := b.first; i < b.end; i++ {
 		row := sums[(i-b.first)*n:][:n]
 		binaryFloatRow(opdef.BinaryAdd, row, row, floats(p.residual, p.residual.Offset+(i*p.matrices[0].N()+b.lo)*stride, stride, n, b.space))

@@ -39,6 +39,15 @@ func storage[T float32 | int32 | uint32 | uint16 | uint8](a *array.Array) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(a.Data))), len(a.Data)/int(unsafe.Sizeof(zero)))
 }
 
+// elements returns the memory of n elements of a contiguous array, and none of any other.
+func elements(a *array.Array, first, n int) []byte {
+	if n <= 0 || !a.Present() || !a.IsContiguous() {
+		return nil
+	}
+	size := a.DType.Size()
+	return a.Data[(a.Offset+first)*size:][:n*size]
+}
+
 // view returns n elements of s from off on, stride apart: in place if they are
 // contiguous, else copied to buf.
 func view[T any](s []T, off, stride, n int, buf []T) []T {

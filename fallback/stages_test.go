@@ -26,6 +26,14 @@ func runStages[P any](g *gen, op opdef.Op, params P, arrays []array.Array) {
 	var steps []workers.Step
 	for _, p := range parts {
 		steps = append(steps, workers.Step{p})
+		if p.Prefetch == nil {
+			continue
+		}
+		for align, lo := max(p.Align, 1), 0; lo < p.Units; lo += align { // does not panic
+			p.Prefetch(lo, lo)
+			p.Prefetch(lo, min(lo+align, p.Units))
+			p.Prefetch(lo, p.Units)
+		}
 	}
 	schedule := workers.NewSchedule(steps)
 	for range 2 {

@@ -1,6 +1,6 @@
 package simd
 
-// Prefetch loads data into the cache that will be used soon.
+// Prefetch asks for data to come to the second cache.
 func Prefetch(data []byte) {
 	if len(data) > 0 {
 		prefetchLines(&data[0], (len(data)+63)/64)
@@ -8,7 +8,7 @@ func Prefetch(data []byte) {
 }
 
 // PrefetchToWrite takes data from the caches of other processors, so that stores do not wait for
-// them. Processors without the instruction for it do nothing.
+// them. On processors that lack the instruction it does nothing.
 func PrefetchToWrite(data []byte) {
 	if len(data) > 0 {
 		prefetchLinesToWrite(&data[0], (len(data)+63)/64)

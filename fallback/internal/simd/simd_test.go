@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -278,4 +279,21 @@ func TestRowPairs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Memory that is asked for neither changes nor ends the process, and what lies behind it is not touched.
+func TestPrefetch(t *testing.T) {
+	Prefetch(nil)
+	PrefetchToWrite(nil)
+	for n := 1; n < 70; n++ {
+		numbers := make([]uint16, n)
+		for i := range numbers {
+			numbers[i] = uint16(i + 1)
+		}
+		guarded := atTheEnd(0, numbers)
+		data := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(guarded))), 2*n)
+		Prefetch(data)
+		PrefetchToWrite(data)
+		require.Equal(t, numbers, guarded)
+	}
 }
