@@ -9,6 +9,8 @@ const (
 	// prefetchedCodes is how many bytes of the codes of each matrix a worker asks for before it
 	// prepares x. Products ask for codes some KiB ahead of those that they multiply.
 	prefetchedCodes = 4096
+	// nearBytes is what may be asked for into the nearest cache, a part of what it holds.
+	nearBytes = 16 << 10
 	// prefetchedResults is how many results a worker takes from others' caches at a time.
 	prefetchedResults = 1024
 )
@@ -24,7 +26,12 @@ func prefetchMatrix(a *array.Array, first, rows int) {
 }
 
 // prefetchElements loads n elements of a contiguous array into the cache.
-func prefetchElements(a *array.Array, first, n int) { simd.Prefetch(elements(a, first, n)) }
+func prefetchElements(a *array.Array, first, n int) {
+	data := elements(a, first, n)
+	near := min(len(data), nearBytes)
+	simd.PrefetchNear(data[:near])
+	simd.Prefetch(data[near:])
+}
 
 // prefetch asks for what columns [lo, hi) of the products read, apart from x: most of it does not
 // depend on other ops.

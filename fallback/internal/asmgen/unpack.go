@@ -13,7 +13,8 @@ func unpackFamily() {
 		unpack512(table)
 		unpack256(table)
 	}
-	prefetch()
+	prefetch("prefetchLines", "second", PREFETCHT1)
+	prefetch("prefetchNearLines", "nearest", PREFETCHT0)
 }
 
 func unpackName(table bool, isa string) string {
@@ -111,11 +112,11 @@ func unpack256(table bool) {
 }
 
 // prefetch asks for lines of 64 bytes.
-func prefetch() {
-	text("asks for count lines of 64 bytes to come to the second cache.", "prefetchLines")("(from *byte, count int)")
+func prefetch(name, cache string, line func(Op)) {
+	text("asks for count lines of 64 bytes to come to the "+cache+" cache.", name)("(from *byte, count int)")
 	from, count := arg("from"), arg("count")
 	Label("loop")
-	PREFETCHT1(Mem{Base: from})
+	line(Mem{Base: from})
 	ADDQ(U8(64), from)
 	DECQ(count)
 	JNZ(LabelRef("loop"))

@@ -7,6 +7,13 @@ func Prefetch(data []byte) {
 	}
 }
 
+// PrefetchNear asks for data to come to the nearest cache.
+func PrefetchNear(data []byte) {
+	if len(data) > 0 {
+		prefetchNearLines(&data[0], (len(data)+63)/64)
+	}
+}
+
 // PrefetchToWrite takes data from the caches of other processors, so that stores do not wait for
 // them. On processors that lack the instruction it does nothing.
 func PrefetchToWrite(data []byte) {

@@ -284,6 +284,7 @@ func TestRowPairs(t *testing.T) {
 // Memory that is asked for neither changes nor ends the process, and what lies behind it is not touched.
 func TestPrefetch(t *testing.T) {
 	Prefetch(nil)
+	PrefetchNear(nil)
 	PrefetchToWrite(nil)
 	for n := 1; n < 70; n++ {
 		numbers := make([]uint16, n)
@@ -293,6 +294,7 @@ func TestPrefetch(t *testing.T) {
 		guarded := atTheEnd(0, numbers)
 		data := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(guarded))), 2*n)
 		Prefetch(data)
+		PrefetchNear(data)
 		PrefetchToWrite(data)
 		require.Equal(t, numbers, guarded)
 	}

@@ -16,8 +16,9 @@ func (t *Tiles) product([]float32, int, int, *TilePanels, []float32, []byte) {}
 func (l *GroupLimbs) split([]float32) uint32                                 { return 0 }
 func groupDotsVector([]float32, int, *Codes, []GroupLimbs, int)              {}
 
-// Prefetch and PrefetchToWrite do nothing here.
+// These do nothing here.
 func Prefetch([]byte)        {}
+func PrefetchNear([]byte)    {}
 func PrefetchToWrite([]byte) {}
 
 // Sums of halves have no forms of their own.
