@@ -63,7 +63,7 @@ const (
 	callerSlot  = 0 // which no other worker takes
 
 	// What a worker takes at a time, see some.
-	mostAtOnce = 8    // pieces, unless a share has more than that for each worker
+	mostAtOnce = 8    // pieces or, if that is more, a share's divided by the number of workers
 	aFewPieces = 64   // of a share
 	smallPiece = 1000 // nanoseconds of a part's cost
 )
