@@ -10,8 +10,8 @@
 //
 // A waiting worker asks for memory that the next step reads, polls for that step, and
 // helps with loops inside the pieces of others. After a short time it lets other
-// goroutines run in between, and later it parks. Workers without work end after idleTime, so an idle program uses no
-// processor time. Workers and one caller are never more than GOMAXPROCS for long,
-// even while GOMAXPROCS changes. Schedules have fewer while other programs want the
-// processors, too (see crowd).
+// goroutines run in between, and later it parks. Workers without work end after
+// idleTime, so an idle program uses no processor time. Workers and one caller are never
+// more than GOMAXPROCS for long, even while GOMAXPROCS changes. Schedules have fewer
+// while other programs want the processors, too (see crowd).
 package workers
