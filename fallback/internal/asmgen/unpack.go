@@ -113,7 +113,7 @@ func unpack256(table bool) {
 
 // prefetch asks for lines of 64 bytes.
 func prefetch(name, cache string, line func(Op)) {
-	text("asks for count lines of 64 bytes to come to the "+cache+" cache.", name)("(from *byte, count int)")
+	text("asks for count lines of 64 bytes to come to the "+cache+" cache.", "%s", name)("(from *byte, count int)")
 	from, count := arg("from"), arg("count")
 	Label("loop")
 	line(Mem{Base: from})
