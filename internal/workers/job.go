@@ -17,8 +17,7 @@ import (
 // share with the number of its pieces that are taken. What changes in a step is read only
 // by workers that have taken a piece of it: the turn cannot end before they are done.
 type job struct {
-	steps  [][]part
-	small  []bool // of each step, whether its pieces are small
+	steps  []step
 	shares bool   // counted in longJobs; changed where a turn begins, and at the end
 	long   bool   // a schedule: its workers stay, and those of other jobs do not join
 	first  uint64 // the turn of the first step
@@ -68,17 +67,10 @@ const (
 	smallPiece = 1000 // nanoseconds of a part's cost
 )
 
-func newJob(steps [][]part, slots int) *job {
+func newJob(steps []step, slots int) *job {
 	j := &job{steps: steps, slots: make([]slot, min(max(slots, 1), mostWorkers)), wake: make(chan struct{}, mostWorkers)}
 	for i := range j.slots {
 		j.slots[i].context.Worker = i
-	}
-	for _, step := range steps {
-		small := true
-		for i := range step {
-			small = small && step[i].Cost*float64(step[i].length) <= smallPiece
-		}
-		j.small = append(j.small, small)
 	}
 	return j
 }
@@ -156,6 +148,9 @@ func (j *job) sharesOf(pieces int, cost float64) int {
 	return min(int(j.wanted.Load()), max(int(cost/worthwhile), 1), pieces)
 }
 
+// stepOf returns the step of a turn.
+func (j *job) stepOf(turn uint64) *step { return &j.steps[turn%uint64(len(j.steps))] }
+
 // measure counts the pieces of a turn, and estimates its cost. It calls what the job's owner
 // provided, so a panic there fails the job, as one of a piece does.
 func (j *job) measure(turn uint64) (pieces int, cost float64) {
@@ -170,9 +165,9 @@ func (j *job) measure(turn uint64) (pieces int, cost float64) {
 	if turn%n == 0 && j.begin != nil {
 		j.begin(int((turn - j.first) / n))
 	}
-	step := j.steps[turn%n]
-	for i := range step {
-		p := &step[i]
+	parts := j.stepOf(turn).parts
+	for i := range parts {
+		p := &parts[i]
 		p.begin(pieces)
 		pieces += p.pieces
 		cost += p.Cost * float64(p.units)
@@ -220,9 +215,9 @@ func (j *job) runPieces(c *Context, turn uint64, a, b int) {
 		}
 	}()
 	c.turn = turn
-	step := j.steps[turn%uint64(len(j.steps))]
-	for i := range step {
-		p := &step[i]
+	parts := j.stepOf(turn).parts
+	for i := range parts {
+		p := &parts[i]
 		last := min(b, p.first+p.pieces)
 		if a >= last || j.failed.Load() {
 			continue
@@ -288,7 +283,7 @@ func (j *job) some(rest, all int, t *turnOf) int {
 	switch {
 	case !j.long:
 		return max(rest/4, 1)
-	case t.shares <= 2 && all <= aFewPieces && j.small[t.turn%uint64(len(j.small))]:
+	case t.shares <= 2 && all <= aFewPieces && j.stepOf(t.turn).small:
 		return rest - rest/8
 	}
 	return min((rest+1)/2, max(all/t.shares, mostAtOnce))

@@ -15,7 +15,7 @@ type loop struct {
 
 func newLoop() *loop {
 	l := &loop{}
-	l.job = newJob([][]part{{{Part: Part{Run: l.piece}}}}, 2*max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	l.job = newJob([]step{{parts: []part{{Part: Part{Run: l.piece}}}}}, 2*max(runtime.NumCPU(), runtime.GOMAXPROCS(0)))
 	return l
 }
 
@@ -67,7 +67,7 @@ func For(n int, cost float64, run func(lo, hi int)) {
 	l := takeLoop()
 	defer l.give()
 	l.run = run
-	p := &l.job.steps[0][0]
+	p := &l.job.steps[0].parts[0]
 	p.Units, p.Cost = n, cost
 	p.cut(max(worthwhile, total/float64(16*threads)))
 	if err := l.job.run(1, nil); err != nil {

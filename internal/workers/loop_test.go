@@ -108,7 +108,7 @@ func TestForHandsPanicsOn(t *testing.T) {
 // A worker in the middle of a piece can help with the loop that the piece belongs to, and
 // then is in two slots. It must not wait for a free one: those in the others wait for it.
 func TestAttachDoesNotWait(t *testing.T) {
-	j := newJob([][]part{{{}}}, 3)
+	j := newJob([]step{{parts: []part{{}}}}, 3)
 	for want := 1; want < 3; want++ {
 		me, ok := j.attach()
 		require.True(t, ok)

@@ -8,17 +8,10 @@ type Schedule struct{ job *job }
 
 // NewSchedule returns a schedule. It keeps the steps.
 func NewSchedule(steps []Step) *Schedule {
-	var cut [][]part
-	for _, step := range steps {
-		var parts []part
-		for _, p := range step {
-			if p.Units > 0 {
-				parts = append(parts, part{Part: p})
-				parts[len(parts)-1].cut(pieceTime)
-			}
-		}
-		if len(parts) > 0 {
-			cut = append(cut, parts)
+	var cut []step
+	for _, one := range steps {
+		if s := newStep(one); len(s.parts) > 0 {
+			cut = append(cut, s)
 		}
 	}
 	s := &Schedule{}

@@ -357,10 +357,8 @@ func TestPrefetchWhileWaiting(t *testing.T) {
 }
 
 func TestPiecesAtATime(t *testing.T) {
-	schedule := newJob([][]part{
-		{{Part: Part{Cost: 100}, length: 8}},
-		{{Part: Part{Cost: 100}, length: 8}, {Part: Part{Cost: 2000}, length: 1}},
-	}, 2)
+	cheap, dear := Part{Units: 1, Cost: 100}, Part{Units: 1, Cost: 2000}
+	schedule := newJob([]step{newStep(Step{cheap}), newStep(Step{cheap, dear})}, 2)
 	schedule.long = true
 	for _, c := range []struct {
 		name             string
@@ -383,4 +381,21 @@ func TestPiecesAtATime(t *testing.T) {
 		schedule.long = c.long
 		require.Equal(t, c.wants, schedule.some(c.rest, c.all, &turnOf{turn: c.turn, shares: c.shares}), c.name)
 	}
+}
+
+// A worker that waits learns whether there was anything to help with: else it would try again at once.
+func TestAssistTellsWhetherItDidAnything(t *testing.T) {
+	j := newJob([]step{newStep(Step{{Units: 8, Cost: 1e4, Run: func(*Context, int, int) error { return nil }}})}, 3)
+	j.wanted.Store(2)
+	j.end = 3
+	j.open(1)
+	turn, ok := j.look()
+	require.True(t, ok)
+	a, b := j.take(0, &turn) // and does not finish it
+	require.Less(t, a, b)
+	require.True(t, j.assist(2), "the rest")
+	require.False(t, j.assist(2), "all pieces are taken")
+	j.done(&turn, 0, b-a)
+	require.True(t, j.assist(2), "the next turn")
+	require.False(t, j.assist(2), "the job is over")
 }

@@ -232,7 +232,7 @@ func (j *job) prefetch(me int, t *turnOf) {
 		return
 	}
 	for turn := t.turn + 1; turn <= t.turn+2; turn++ {
-		p := &j.steps[turn%uint64(len(j.steps))][0]
+		p := &j.stepOf(turn).parts[0]
 		if p.Prefetch == nil {
 			continue
 		}

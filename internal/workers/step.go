@@ -63,6 +63,26 @@ const (
 	mostPieces = 1 << 14
 )
 
+// step is a Step whose parts are cut into pieces.
+type step struct {
+	parts []part
+	small bool // every piece costs at most smallPiece
+}
+
+// newStep cuts the parts that have units.
+func newStep(from Step) step {
+	s := step{small: true}
+	for _, p := range from {
+		if p.Units > 0 {
+			cut := part{Part: p}
+			cut.cut(pieceTime)
+			s.parts = append(s.parts, cut)
+			s.small = s.small && p.Cost*float64(cut.length) <= smallPiece
+		}
+	}
+	return s
+}
+
 // part is a Part cut into pieces.
 type part struct {
 	Part

@@ -21,6 +21,7 @@ var families = map[string]func(){
 	"gemm":        gemmFamily,
 	"kernels":     kernels,
 	"limbs":       limbsFamily,
+	"prefetch":    prefetchFamily,
 	"unpack":      unpackFamily,
 }
 

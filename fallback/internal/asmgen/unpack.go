@@ -13,8 +13,6 @@ func unpackFamily() {
 		unpack512(table)
 		unpack256(table)
 	}
-	prefetch("prefetchLines", "second", PREFETCHT1)
-	prefetch("prefetchNearLines", "nearest", PREFETCHT0)
 }
 
 func unpackName(table bool, isa string) string {
@@ -108,17 +106,5 @@ func unpack256(table bool) {
 	DECQ(count)
 	JNZ(LabelRef("loop"))
 	VZEROUPPER()
-	RET()
-}
-
-// prefetch asks for lines of 64 bytes.
-func prefetch(name, cache string, line func(Op)) {
-	text("asks for count lines of 64 bytes to come to the "+cache+" cache.", "%s", name)("(from *byte, count int)")
-	from, count := arg("from"), arg("count")
-	Label("loop")
-	line(Mem{Base: from})
-	ADDQ(U8(64), from)
-	DECQ(count)
-	JNZ(LabelRef("loop"))
 	RET()
 }

@@ -23,13 +23,3 @@ func unpackTableVBMI(dst *byte, codes *byte, count int, step int, control *byte)
 //
 //go:noescape
 func unpackTableAVX2(dst *byte, codes *byte, count int, step int, control *byte)
-
-// prefetchLines asks for count lines of 64 bytes to come to the second cache.
-//
-//go:noescape
-func prefetchLines(from *byte, count int)
-
-// prefetchNearLines asks for count lines of 64 bytes to come to the nearest cache.
-//
-//go:noescape
-func prefetchNearLines(from *byte, count int)

@@ -125,29 +125,3 @@ loop:
 	JNZ            loop
 	VZEROUPPER
 	RET
-
-// func prefetchLines(from *byte, count int)
-// Requires: MMX+
-TEXT ·prefetchLines(SB), NOSPLIT, $0-16
-	MOVQ from+0(FP), AX
-	MOVQ count+8(FP), CX
-
-loop:
-	PREFETCHT1 (AX)
-	ADDQ       $0x40, AX
-	DECQ       CX
-	JNZ        loop
-	RET
-
-// func prefetchNearLines(from *byte, count int)
-// Requires: MMX+
-TEXT ·prefetchNearLines(SB), NOSPLIT, $0-16
-	MOVQ from+0(FP), AX
-	MOVQ count+8(FP), CX
-
-loop:
-	PREFETCHT0 (AX)
-	ADDQ       $0x40, AX
-	DECQ       CX
-	JNZ        loop
-	RET

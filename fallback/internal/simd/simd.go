@@ -18,6 +18,7 @@ package simd
 //go:generate sh -c "cd ../asmgen && go run . -family groups -out ../simd/gen_groups_amd64.s -stubs ../simd/gen_groups_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family kernels -out ../simd/gen_kernels_amd64.s -stubs ../simd/gen_kernels_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family limbs -out ../simd/gen_limbs_amd64.s -stubs ../simd/gen_limbs_amd64.go -pkg simd"
+//go:generate sh -c "cd ../asmgen && go run . -family prefetch -out ../simd/gen_prefetch_amd64.s -stubs ../simd/gen_prefetch_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family unpack -out ../simd/gen_unpack_amd64.s -stubs ../simd/gen_unpack_amd64.go -pkg simd"
 //go:generate sh -c "cd ../asmgen && go run . -family amx -out ../simd/gen_amx_amd64.s -stubs ../simd/gen_amx_amd64.go"
 //go:generate sh -c "cd ../asmgen && go run . -family neon -out ../simd/gen_neon_arm64.s -stubs ../simd/gen_neon_arm64.go"
