@@ -13,8 +13,8 @@ import (
 //
 // A late worker must not take part in a turn that is over, however late it is.
 // Therefore every word that workers base decisions on contains the number of the
-// turn: state with the number of shares, size with the number of pieces, and each
-// share with the number of its pieces that are taken. What changes in a step is read only
+// turn: state with the number of shares, size with the number of pieces unless that is constant,
+// and each share with the number of its pieces that are taken. What changes in a step is read only
 // by workers that have taken a piece of it: the turn cannot end before they are done.
 type job struct {
 	steps  []step
@@ -132,7 +132,9 @@ func (j *job) open(turn uint64) {
 			continue
 		}
 		shares := j.sharesOf(pieces, cost)
-		j.size.Store(turn<<32 | uint64(pieces))
+		if !j.stepOf(turn).constant { // a store less while all wait
+			j.size.Store(turn<<32 | uint64(pieces))
+		}
 		j.state.Store(turn<<16 | uint64(shares))
 		if shares > 1 {
 			j.wakeParked()
@@ -154,6 +156,11 @@ func (j *job) stepOf(turn uint64) *step { return &j.steps[turn%uint64(len(j.step
 // measure counts the pieces of a turn, and estimates its cost. It calls what the job's owner
 // provided, so a panic there fails the job, as one of a piece does.
 func (j *job) measure(turn uint64) (pieces int, cost float64) {
+	s, n := j.stepOf(turn), uint64(len(j.steps))
+	begins := turn%n == 0 && j.begin != nil
+	if s.constant && !begins {
+		return s.pieces, s.cost
+	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // of mapped files that have shrunk
 	defer func() {
 		if p := recover(); p != nil {
@@ -161,18 +168,13 @@ func (j *job) measure(turn uint64) (pieces int, cost float64) {
 			pieces = 0
 		}
 	}()
-	n := uint64(len(j.steps))
-	if turn%n == 0 && j.begin != nil {
+	if begins {
 		j.begin(int((turn - j.first) / n))
 	}
-	parts := j.stepOf(turn).parts
-	for i := range parts {
-		p := &parts[i]
-		p.begin(pieces)
-		pieces += p.pieces
-		cost += p.Cost * float64(p.units)
+	if s.constant {
+		return s.pieces, s.cost
 	}
-	return pieces, cost
+	return s.measure()
 }
 
 // share records whether the job is one of those that share the processors.

@@ -19,8 +19,12 @@ func randomSchedule(r *rapid.T) (steps []Step, counts [][]atomic.Int32) {
 		for range rapid.IntRange(1, 3).Draw(r, "parts") {
 			count := make([]atomic.Int32, rapid.IntRange(0, 200).Draw(r, "units"))
 			counts = append(counts, count)
+			units, size := len(count), (func() int)(nil)
+			if rapid.Bool().Draw(r, "has a size") {
+				units, size = len(count)+rapid.IntRange(0, 200).Draw(r, "more units"), func() int { return len(count) }
+			}
 			step = append(step, Part{
-				Units: len(count), Align: rapid.IntRange(0, 9).Draw(r, "align"),
+				Units: units, Size: size, Align: rapid.IntRange(0, 9).Draw(r, "align"),
 				Cost: rapid.SampledFrom([]float64{0, 1, 100, 1e5}).Draw(r, "cost"),
 				Run: func(_ *Context, lo, hi int) error {
 					for i := lo; i < hi; i++ {

@@ -6,9 +6,8 @@ import (
 )
 
 const (
-	// A worker that has nothing left of its own takes pieces that others have not begun: at once,
-	// again after it has looked for the next step patience times, which take about a
-	// microsecond, and then after twice as many each time.
+	// A worker that waits looks for other jobs' loops after it has looked for the next step patience
+	// times, which take about a microsecond, and then after twice as many each time.
 	patience = 24
 	// politeTime is how long a worker runs or waits, at least, before it yields to
 	// other goroutines once.
@@ -46,6 +45,10 @@ func (j *job) look() (t turnOf, ok bool) {
 		t.turn, t.shares = t.state>>16, int(t.state&0xffff)
 		if t.shares == 0 {
 			return t, false
+		}
+		if s := j.stepOf(t.turn); s.constant {
+			t.size = s.pieces
+			return t, true
 		}
 		if size := j.size.Load(); uint32(size>>32) == uint32(t.turn) {
 			t.size = int(uint32(size))
@@ -174,27 +177,18 @@ func (j *job) steal(me int, t *turnOf) bool {
 	return false
 }
 
-// await returns true when the turn is over, and false if the worker must leave.
-// Meanwhile it takes pieces that others have not begun, at once and then again and again.
+// await returns true when the turn is over, and false if the worker must leave. First it takes pieces
+// that others have not begun, until there are none: no more will come in this turn.
 func (j *job) await(me int, t *turnOf, as role) bool {
+	for j.steal(me, t) {
+	}
+	j.prefetch(me, t)
 	var first, since, yielded time.Duration
-	look, prefetched := 1, false
+	look := patience
 	for i := 1; j.state.Load() == t.state; i++ {
 		if i == look {
-			look = max(2*look, patience) // looking slows the working threads down
-			found := false
-			for j.steal(me, t) {
-				found = true
-			}
-			if found {
-				i, look, first, since = 0, 1, 0, 0
-				continue
-			}
-			if !prefetched {
-				prefetched = true
-				j.prefetch(me, t)
-			}
-			if i >= patience && help(j) {
+			look *= 2 // looking slows the working threads down
+			if help(j) {
 				i, look, first, since = 0, patience, 0, 0
 				continue
 			}

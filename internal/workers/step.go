@@ -67,20 +67,39 @@ const (
 type step struct {
 	parts []part
 	small bool // every piece costs at most smallPiece
+	// A step without Size is measured once, so that whoever opens it need not look at its parts.
+	constant bool
+	pieces   int
+	cost     float64
 }
 
 // newStep cuts the parts that have units.
 func newStep(from Step) step {
-	s := step{small: true}
+	s := step{small: true, constant: true}
 	for _, p := range from {
 		if p.Units > 0 {
 			cut := part{Part: p}
 			cut.cut(pieceTime)
 			s.parts = append(s.parts, cut)
 			s.small = s.small && p.Cost*float64(cut.length) <= smallPiece
+			s.constant = s.constant && p.Size == nil
 		}
 	}
+	if s.constant {
+		s.pieces, s.cost = s.measure()
+	}
 	return s
+}
+
+// measure counts the pieces of this turn, and estimates their cost.
+func (s *step) measure() (pieces int, cost float64) {
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.begin(pieces)
+		pieces += p.pieces
+		cost += p.Cost * float64(p.units)
+	}
+	return pieces, cost
 }
 
 // part is a Part cut into pieces.
