@@ -277,16 +277,16 @@ func (j *job) take(share int, t *turnOf) (a, b int) {
 }
 
 // some returns how many of the remaining pieces of a share a worker takes at a time. Of a loop,
-// whose pieces are large, that is a quarter. One or two workers of a schedule take nearly all of
-// a few small ones: each time costs something, and what pieces of another worker's share read may
-// only be in that worker's caches. Otherwise it is half, and not too many, since all workers wait
+// whose pieces are large, that is a quarter. One or two workers of a schedule take a few small ones
+// all at once: each time costs something, and what pieces of another worker's share read may only
+// be in that worker's caches. Otherwise it is half, and not too many, since all workers wait
 // for the last pieces.
 func (j *job) some(rest, all int, t *turnOf) int {
 	switch {
 	case !j.long:
 		return max(rest/4, 1)
 	case t.shares <= 2 && all <= aFewPieces && j.stepOf(t.turn).small:
-		return rest - rest/8
+		return rest
 	}
 	return min((rest+1)/2, max(all/t.shares, mostAtOnce))
 }

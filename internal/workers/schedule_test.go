@@ -373,9 +373,9 @@ func TestPiecesAtATime(t *testing.T) {
 	}{
 		{"a loop", false, 0, 2, 32, 32, 8},
 		{"the last of a loop", false, 0, 2, 3, 32, 1},
-		{"small pieces of two workers", true, 2, 2, 64, 64, 56},
-		{"the last of them", true, 2, 1, 7, 64, 7},
-		{"too many of them to take most", true, 2, 2, 100, 100, 50},
+		{"small pieces of two workers", true, 2, 2, 64, 64, 64},
+		{"what another has left of them", true, 2, 1, 7, 64, 7},
+		{"too many of them to take all", true, 2, 2, 100, 100, 50},
 		{"larger ones", true, 3, 2, 64, 64, 32},
 		{"three workers", true, 2, 3, 15, 15, 8},
 		{"not many at a time", true, 2, 16, 64, 64, 8},
