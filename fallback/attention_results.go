@@ -18,7 +18,7 @@ func (t *attentionStep) results() workers.Part {
 	return workers.Part{
 		Units: max(t.queries, t.heads*columns), Cost: 1500 + float64(mostParts*t.dv)/2,
 		Size: func() int {
-			if t.whole {
+			if t.form != byPieces {
 				return 0
 			}
 			if alone() {
@@ -35,7 +35,6 @@ func (t *attentionStep) results() workers.Part {
 					t.sumValues(l.space, t.scores[head*t.group*partKeys:], head, first, min(valueColumns, t.dv-first))
 				} else {
 					t.join(i, l.space[:t.dv])
-					t.put(i, 0, l.space[:t.dv])
 				}
 			}
 			return nil
@@ -67,7 +66,7 @@ func (t *attentionStep) sumValues(space, scores []float32, head, first, width in
 	}
 }
 
-// join combines the parts of a query head's attention in row, of dv numbers.
+// join combines the parts of a query head's attention, in row, of dv numbers, and stores the result.
 func (t *attentionStep) join(head int, row []float32) {
 	_, parts := t.split(t.length())
 	largest := float32(math.Inf(-1))
@@ -95,6 +94,7 @@ func (t *attentionStep) join(head int, row []float32) {
 		simd.Scale(row, 1/total)
 	}
 	roundFloats(t.dtype, row)
+	t.put(head, 0, row)
 }
 
 // put stores columns of the result of a query head, from first on.

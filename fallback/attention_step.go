@@ -10,12 +10,8 @@ import (
 )
 
 // attentionStep is attention of one new token, the fused op of that name in
-// csrc/ops/ops.def. A unit of its first loop is a part of the keys of one key
-// head, with all query heads that read it; the second loop combines the parts. Where
-// there are so few keys that they are one part, a unit of the first loop makes the
-// scores of some of them, and one of the second a weighted sum of some columns of the
-// values. Then the results are those of the ops that it replaces. With even fewer
-// keys, a unit of the first loop does both, and there is no second loop.
+// csrc/ops/ops.def. Its results are those of the ops that it replaces, unless there are so many
+// keys that they are divided into parts. A run's attentionForm says what the units of its loops do.
 type attentionStep struct {
 	op                         opdef.AttentionStepParams
 	q, k, v, qGain, kGain      *array.Array
@@ -29,7 +25,7 @@ type attentionStep struct {
 	softmax                    runningSoftmax // of parts: rows [mostParts, queries]
 	scores                     []float32      // of one part: [queries, partKeys]
 	joined                     []float32      // the result, [queries, dv], if there is no out
-	whole                      bool           // in this run, the first loop does all
+	form                       attentionForm  // of this run
 }
 
 const (
@@ -40,11 +36,6 @@ const (
 	// scoreKeys and valueColumns are what a unit does of the only part.
 	scoreKeys    = 32
 	valueColumns = 32
-	// Up to wholeKeys keys, a unit makes all scores of a head again for each wholeColumns
-	// columns of the values, if there are more threads than heads: that takes less time than
-	// a meeting of the workers.
-	wholeKeys    = 64
-	wholeColumns = 64
 )
 
 // stepScratch returns the size of what the loops hand on, in numbers.
@@ -155,15 +146,17 @@ func (t *attentionStep) pieces(length int) (each, count int) {
 	return scoreKeys, max((length+scoreKeys-1)/scoreKeys, 1)
 }
 
-// part is the loop over the pieces of the keys of all heads.
+// part is the first loop.
 func (t *attentionStep) part() workers.Part {
-	columns := (t.dv + wholeColumns - 1) / wholeColumns
-	width := min(wholeColumns, t.dv)
+	columns := (t.dv + headColumns - 1) / headColumns
 	return workers.Part{
 		Units: max(mostParts, partKeys/scoreKeys, columns) * t.heads, Cost: 0.05 * float64(partKeys*t.group*(t.d+t.dv)),
 		Size: func() int {
 			length := t.length()
-			if t.whole = t.out == nil && length <= wholeKeys && runtime.GOMAXPROCS(0) > t.heads; t.whole {
+			switch t.form = t.formFor(length, runtime.GOMAXPROCS(0)); t.form {
+			case byHeads:
+				return t.heads
+			case byColumns:
 				return columns * t.heads
 			}
 			_, pieces := t.pieces(length)
@@ -171,15 +164,16 @@ func (t *attentionStep) part() workers.Part {
 		},
 		Prefetch: func(int, int) { t.prefetchGains() },
 		Run: func(c *workers.Context, lo, hi int) error {
-			l := laneOf(c, (t.group+1)*t.d+2*t.group*partKeys+runningSoftmaxSize(t.group, width)+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
+			l := laneOf(c, (t.group+1)*t.d+2*t.group*partKeys+runningSoftmaxSize(t.group, t.dv)+partKeys*max(t.d, t.dv)+t.dv+2*t.d)
 			l.angles.use(t.waves.or(t.freqs, l.space[:t.op.Dims/2])) // each time: another op of the step may have used the lane
 			for i := lo; i < hi; i++ {
-				if t.whole {
-					t.prefetchHead(i / columns)
-					t.attendWhole(l, i/columns, i%columns*wholeColumns, width)
-				} else {
-					t.prefetchHead(i % t.heads)
-					t.attend(l, i/t.heads, i%t.heads)
+				switch t.form {
+				case byHeads:
+					t.attendHead(l, i)
+				case byColumns:
+					t.attendColumns(l, i/columns, i%columns*headColumns)
+				default:
+					t.attend(l, i%t.heads, i/t.heads, i/t.heads+1)
 				}
 			}
 			return nil
@@ -187,32 +181,52 @@ func (t *attentionStep) part() workers.Part {
 	}
 }
 
-// attend computes a piece of one key head. The piece that the new token belongs to
+// attend computes pieces [lo, hi) of one key head. The piece that the new token belongs to
 // also writes its key and value into the caches.
-func (t *attentionStep) attend(l *lane, piece, head int) {
+func (t *attentionStep) attend(l *lane, head, lo, hi int) {
+	t.prefetchHead(head)
 	length := t.length()
 	each, pieces := t.pieces(length)
 	space := l.space
 	rows := cut(&space, (t.group+1)*t.d)
-	if place := t.place(); min(place/each, pieces-1) == piece {
+	place := t.place()
+	if at := min(place/each, pieces-1); lo <= at && at < hi {
 		t.update(l, head, place, rows[:t.d], space)
 	}
 	t.queryRows(l, head, rows, space)
-	first, end := piece*each, min((piece+1)*each, length)
-	if _, parts := t.split(length); parts > 1 {
-		t.softmaxSums(piece, head, first, end, rows, space)
-	} else if first < end {
-		k := t.tile(t.keys, head, first, end-first, t.d, space)
-		simd.Dots(t.scores[head*t.group*partKeys+first:], partKeys, rows, t.d, t.group, k.data, k.ld, end-first, t.d, false)
+	_, parts := t.split(length)
+	for piece := lo; piece < hi; piece++ {
+		first, end := piece*each, min((piece+1)*each, length)
+		if parts > 1 {
+			t.softmaxSums(piece, head, first, end, rows, space)
+		} else if first < end {
+			k := t.tile(t.keys, head, first, end-first, t.d, space)
+			simd.Dots(t.scores[head*t.group*partKeys+first:], partKeys, rows, t.d, t.group, k.data, k.ld, end-first, t.d, false)
+		}
 	}
 }
 
-// attendWhole computes columns of the result of one key head, from first on. Every unit of
+// attendHead computes the result of one key head.
+func (t *attentionStep) attendHead(l *lane, head int) {
+	length := t.length()
+	_, pieces := t.pieces(length)
+	t.attend(l, head, 0, pieces)
+	if _, parts := t.split(length); parts == 1 {
+		t.sumValues(l.space, t.scores[head*t.group*partKeys:], head, 0, t.dv)
+		return
+	}
+	for i := range t.group {
+		t.join(head*t.group+i, l.space[:t.dv])
+	}
+}
+
+// attendColumns computes columns of the result of one key head, from first on. Every unit of
 // a head makes the new key. Only the first writes it into the cache, and none reads it from
 // there, so that units do not wait for each other. Each writes its columns of the new value.
-func (t *attentionStep) attendWhole(l *lane, head, first, width int) {
+func (t *attentionStep) attendColumns(l *lane, head, first int) {
+	t.prefetchHead(head)
 	length, place := t.length(), t.place()
-	width = min(width, t.dv-first)
+	width := min(headColumns, t.dv-first)
 	space := l.space
 	key, rows, scores := cut(&space, t.d), cut(&space, t.group*t.d), cut(&space, t.group*partKeys)
 	t.newKey(l, head, key, space)

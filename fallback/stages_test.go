@@ -61,14 +61,14 @@ func TestProductStagesEqualTheOp(t *testing.T) {
 	check(t, property)
 }
 
-// Attention of few keys has the same bits in one loop as in two, and puts the same token
-// into the caches.
-func TestAttentionInOneLoop(t *testing.T) {
+// Attention has the same bits in every form, and puts the same token into the caches.
+func TestAttentionInEveryForm(t *testing.T) {
+	seen := map[attentionForm]int{}
 	property := func(g *gen) {
 		o := &opdef.AttentionProjection
 		dtype := g.dtype("type", floatTypes)
 		heads, group, d := g.int("heads", 1, 3), g.int("group", 1, 3), 2*g.int("d", 1, 40)
-		dv, capacity := 32*g.int("dv", 1, 5), g.int("capacity", 1, 80)
+		dv, capacity := 32*g.int("dv", 1, 5), g.int("capacity", 1, []int{80, 140, 1200}[g.int("most", 0, 2)])
 		a := make([]array.Array, len(o.Operands))
 		number := func(n int) array.Array { return must(t, []int32{int32(n)}, 1) }
 		a[o.Q.Index] = g.array(dtype, []int{heads * group, d}, g.normal)
@@ -77,7 +77,7 @@ func TestAttentionInOneLoop(t *testing.T) {
 		a[o.QGain.Index], a[o.KGain.Index] = g.array(dtype, []int{d}, g.normal), g.array(dtype, []int{d}, g.normal)
 		a[o.Position.Index] = number(g.int("position", 0, 50))
 		a[o.Start.Index] = must(t, []int32{0, 0, int32(g.int("place", 0, capacity-1)), 0}, 4)
-		a[o.KeyLength.Index] = number(g.int("length", 0, min(capacity, wholeKeys)))
+		a[o.KeyLength.Index] = number(g.int("length", 0, capacity))
 		keys := g.array(dtype, []int{1, heads, capacity, d}, g.normal)
 		columns := g.array(dtype, []int{1, heads, capacity, dv}, g.normal)
 		w := g.quantized(g.int("n", 1, 60), heads*group*dv/32, Quantization{GroupSize: 32, Bits: 4})
@@ -89,18 +89,24 @@ func TestAttentionInOneLoop(t *testing.T) {
 			},
 			Projection: opdef.ProjectionParams{GroupSize: 32, Bits: 4},
 		}
-		var results [2][]array.Array
-		for i, threads := range []int{heads, heads + 1} { // the second number makes it one loop
-			res := g.copies([]array.Array{keys, columns, g.output(dtype, []int{1, w.w.Shape[0]})})
-			a[o.Keys.Index], a[o.Values.Index], a[o.Out.Index] = res[0], res[1], res[2]
+		var want []array.Array
+		for _, threads := range []int{heads + 1, 1, 2, heads, 7} {
+			got := g.copies([]array.Array{keys, columns, g.output(dtype, []int{1, w.w.Shape[0]})})
+			a[o.Keys.Index], a[o.Values.Index], a[o.Out.Index] = got[0], got[1], got[2]
+			step, err := newAttentionStep(a, params.Step, make([]float32, stepScratch(a)))
+			require.NoError(g, err)
+			seen[step.formFor(step.length(), threads)]++
 			before := runtime.GOMAXPROCS(threads)
 			runStages(g, o.Op, params, slices.Clone(a))
 			runtime.GOMAXPROCS(before)
-			results[i] = res
-		}
-		for i := range results[0] {
-			require.Equal(g, values(results[0][i]), values(results[1][i]), "%d", i)
+			if want == nil {
+				want = got
+			}
+			for i := range want {
+				require.Equal(g, values(want[i]), values(got[i]), "%d threads, %d", threads, i)
+			}
 		}
 	}
 	check(t, property)
+	require.Len(t, seen, 3)
 }
