@@ -7,8 +7,8 @@ import (
 )
 
 // pagedHeads prepares the heads of new tokens for attention over pages: the fused
-// op of that name in csrc/ops/ops.def. A unit of its loop is all heads of a row,
-// which share its angles. The results are those of the ops that it replaces.
+// op of that name in csrc/ops/ops.def, and a part of paged_step. A unit of its loop is all heads of
+// a row, which share its angles. The results are those of the ops that it replaces.
 type pagedHeads struct {
 	op                            opdef.PagedHeadsParams
 	q, k, v, qGain, kGain, out    *array.Array
@@ -17,8 +17,6 @@ type pagedHeads struct {
 	waves                         ropeWaves
 	ofQueries, ofKeys             headPreparation
 	rows, queries, heads, d, half int
-	// ready [rows, queries, d] gets the queries if out is nil.
-	ready []float32
 }
 
 func pagedHeadsStages(op opdef.PagedHeadsParams) *Stages {
@@ -83,44 +81,59 @@ func newPagedHeads(a []array.Array, op opdef.PagedHeadsParams) *pagedHeads {
 }
 
 func (h *pagedHeads) run(c *workers.Context, lo, hi int) error {
-	l := laneOf(c, 3*h.d+h.v.Shape[2])
-	l.angles.use(h.waves.or(h.freqs, l.space[:h.half]))
-	rest := l.space
-	head := cut(&rest, h.d)
+	l := h.lane(c)
 	for row := lo; row < hi; row++ {
-		h.prefetchHeads(row)
-		angles := l.angles.of(row, h.positionOf(row))
-		h.prepareQueries(row, angles, head, rest)
-		slot := int(storage[int32](h.slots)[h.slots.Offset+row*h.slots.Strides[0]])
-		if slot >= 0 && slot < h.keys.Shape[0]*h.keys.Shape[2] {
-			h.update(row, slot, angles, head, rest)
+		h.prefetchHeads(row, 0, h.heads)
+		space := l.space
+		head, angles := cut(&space, h.d), l.angles.of(row, h.positionOf(row))
+		for i := range h.queries {
+			h.ofQueries.set(head, h.q, elementAt(h.q, []int{row, i, 0}), h.q.Strides[2], angles, space)
+			storeFloats(h.out, elementAt(h.out, []int{row, i, 0}), h.out.Strides[2], head)
+		}
+		for i := range h.heads {
+			h.update(row, i, angles, space)
 		}
 	}
 	return nil
 }
 
-// prepareQueries makes the queries of a row. space has room for two heads.
-func (h *pagedHeads) prepareQueries(row int, angles *rotation, head, space []float32) {
-	for i := range h.queries {
-		if h.out == nil {
-			head = h.ready[(row*h.queries+i)*h.d:][:h.d]
-		}
-		h.ofQueries.set(head, h.q, elementAt(h.q, []int{row, i, 0}), h.q.Strides[2], angles, space)
-		if h.out != nil {
-			storeFloats(h.out, elementAt(h.out, []int{row, i, 0}), h.out.Strides[2], head)
-		}
-	}
+// lane returns the worker's memory, with room for what preparing heads needs.
+func (h *pagedHeads) lane(c *workers.Context) *lane {
+	l := laneOf(c, 4*h.d+h.v.Shape[2])
+	l.angles.use(h.waves.or(h.freqs, l.space[:h.half]))
+	return l
 }
 
-// update puts the keys and values of a row into their place.
-func (h *pagedHeads) update(row, slot int, angles *rotation, head, space []float32) {
-	page, token := slot/h.keys.Shape[2], slot%h.keys.Shape[2]
-	for i := range h.heads {
-		h.ofKeys.set(head, h.k, elementAt(h.k, []int{row, i, 0}), h.k.Strides[2], angles, space)
-		storeHead(h.keys, page, i, token, head)
-		v := floats(h.v, elementAt(h.v, []int{row, i, 0}), h.v.Strides[2], h.v.Shape[2], space)
-		storeHead(h.values, page, i, token, v)
+// prepare sets queries [group, D] to those of a key head of a row, and puts its key and value into
+// their place.
+func (h *pagedHeads) prepare(l *lane, row, keyHead, group int, queries []float32) {
+	h.prefetchHeads(row, keyHead, keyHead+1)
+	angles := l.angles.of(row, h.positionOf(row))
+	for i := range group {
+		at := elementAt(h.q, []int{row, keyHead*group + i, 0})
+		h.ofQueries.set(queries[i*h.d:][:h.d], h.q, at, h.q.Strides[2], angles, l.space)
 	}
+	h.update(row, keyHead, angles, l.space)
+}
+
+// slotOf returns the place of a row's key and value among those of all pages; ok is false if it has none.
+func (h *pagedHeads) slotOf(row int) (slot int, ok bool) {
+	slot = int(storage[int32](h.slots)[h.slots.Offset+row*h.slots.Strides[0]])
+	return slot, slot >= 0 && slot < h.keys.Shape[0]*h.keys.Shape[2]
+}
+
+// update puts a key head and its value of a row into their place, if they have one.
+func (h *pagedHeads) update(row, keyHead int, angles *rotation, space []float32) {
+	slot, ok := h.slotOf(row)
+	if !ok {
+		return
+	}
+	page, token := slot/h.keys.Shape[2], slot%h.keys.Shape[2]
+	head := cut(&space, h.d)
+	h.ofKeys.set(head, h.k, elementAt(h.k, []int{row, keyHead, 0}), h.k.Strides[2], angles, space)
+	storeHead(h.keys, page, keyHead, token, head)
+	v := floats(h.v, elementAt(h.v, []int{row, keyHead, 0}), h.v.Strides[2], h.v.Shape[2], space)
+	storeHead(h.values, page, keyHead, token, v)
 }
 
 // positionOf returns the row's position, scaled.

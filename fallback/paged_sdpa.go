@@ -34,7 +34,7 @@ func PagedSDPA(q, keys, values, table, sequences, lengths, out array.Array, scal
 		return c.err
 	}
 	p := pagedAttention{q: &q, keys: &keys, values: &values, table: &table, sequences: &sequences, lengths: &lengths, out: &out, scale: scale}
-	parallel(q.Shape[0]*keys.Shape[1], p.cost(p.meanLength()), p.units)
+	parallel(q.Shape[0]*keys.Shape[1], p.cost(p.meanLength()), func(lo, hi int) { p.units(nil, lo, hi) })
 	return nil
 }
 
@@ -58,8 +58,12 @@ func pagedSDPAStages(a []array.Array, op opdef.PagedSDPAParams) *Stages {
 
 // part is the loop of a region over the units.
 func (p *pagedAttention) part() workers.Part {
-	run := func(_ *workers.Context, lo, hi int) error {
-		p.units(lo, hi)
+	run := func(c *workers.Context, lo, hi int) error {
+		var l *lane
+		if p.newHeads != nil {
+			l = p.newHeads.lane(c)
+		}
+		p.units(l, lo, hi)
 		return nil
 	}
 	most := p.table.Shape[1] * p.keys.Shape[2]
@@ -98,8 +102,8 @@ const pagedBlock = 512
 type pagedAttention struct {
 	q, keys, values, table, sequences, lengths, out *array.Array
 	scale                                           float32
-	// ready [R, Hq, D], if not nil, is what q would be.
-	ready []float32
+	// newHeads, if not nil, prepares the heads of new tokens, none of which sees another.
+	newHeads *pagedHeads
 }
 
 // pagedUnit is the state of one unit.
@@ -118,11 +122,11 @@ func (p *pagedAttention) cost(keys int) float64 {
 	return 0.1 * float64(p.q.Shape[1]/max(p.keys.Shape[1], 1)*keys*(p.q.Shape[2]+p.out.Shape[2]+30))
 }
 
-// units computes and stores units lo to hi-1.
-func (p *pagedAttention) units(lo, hi int) {
-	heads, l, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.q.Shape[2], p.out.Shape[2]
+// units computes and stores units lo to hi-1. The lane is for newHeads, if there are any.
+func (p *pagedAttention) units(l *lane, lo, hi int) {
+	heads, page, d, dv := p.keys.Shape[1], p.keys.Shape[2], p.q.Shape[2], p.out.Shape[2]
 	group := p.q.Shape[1] / heads
-	step := max(pagedBlock/max(l, 1), 1) * l
+	step := max(pagedBlock/max(page, 1), 1) * page
 	block := wholeVectors(step)
 	reads := p.reads(group)
 	scratch := borrow(group*(d+block) + runningSoftmaxSize(group, dv) + reads.copied*max(d, dv))
@@ -134,6 +138,11 @@ func (p *pagedAttention) units(lo, hi int) {
 			q: cut(&space, group*d), scores: cut(&space, group*block), runningSoftmax: newRunningSoftmax(&space, group, dv),
 		}
 		u.buf = space
+		if p.newHeads != nil {
+			p.newHeads.prepare(l, u.row, u.keyHead, group, u.q)
+		} else {
+			u.loadQueries()
+		}
 		u.attend()
 	}
 }
@@ -147,9 +156,14 @@ func (p *pagedAttention) meanLength() int {
 	return total/max(rows, 1) + 1
 }
 
+// sequenceOf returns the sequence of row r, which need not exist.
+func (p *pagedAttention) sequenceOf(r int) int {
+	return int(storage[int32](p.sequences)[elementAt(p.sequences, []int{r})])
+}
+
 // length returns how many keys row r sees.
 func (p *pagedAttention) length(r int) int {
-	sequence := int(storage[int32](p.sequences)[elementAt(p.sequences, []int{r})])
+	sequence := p.sequenceOf(r)
 	if sequence < 0 || sequence >= p.table.Shape[0] {
 		return 0
 	}
@@ -162,22 +176,26 @@ func (u *pagedUnit) attend() {
 	if u.group == 0 {
 		return
 	}
-	d := u.pagedAttention.q.Shape[2]
 	u.reset()
-	for h := range u.group {
-		row := u.q[h*d : (h+1)*d]
-		if head := u.keyHead*u.group + h; u.ready != nil {
-			copy(row, u.ready[(u.row*u.pagedAttention.q.Shape[1]+head)*d:])
-		} else {
-			loadFloats(row, u.pagedAttention.q, elementAt(u.pagedAttention.q, []int{u.row, head, 0}), u.pagedAttention.q.Strides[2])
-		}
-		simd.Scale(row, u.scale)
-	}
+	simd.Scale(u.q, u.scale)
 	length := u.length(u.row)
+	if u.newHeads != nil && length > 0 && u.meetsOther(u.row) {
+		u.spoil()
+		return
+	}
 	for first := 0; first < length; first += u.step {
 		u.addBlock(first, min(u.step, length-first))
 	}
 	u.store()
+}
+
+// loadQueries sets the queries to those of the operand.
+func (u *pagedUnit) loadQueries() {
+	from := u.pagedAttention.q
+	d := from.Shape[2]
+	for h := range u.group {
+		loadFloats(u.q[h*d:][:d], from, elementAt(from, []int{u.row, u.keyHead*u.group + h, 0}), from.Strides[2])
+	}
 }
 
 // addBlock adds n tokens, the first of which begins a page.
@@ -216,12 +234,22 @@ func (u *pagedUnit) count(token, n int) int {
 
 // page returns the page of a token of the row's sequence, or -1 if it does not exist.
 func (u *pagedUnit) page(token int) int {
-	sequence := int(storage[int32](u.sequences)[elementAt(u.sequences, []int{u.row})])
-	page := int(storage[int32](u.table)[elementAt(u.table, []int{sequence, token / u.keys.Shape[2]})])
+	page := int(storage[int32](u.table)[elementAt(u.table, []int{u.sequenceOf(u.row), token / u.keys.Shape[2]})])
 	if page >= u.keys.Shape[0] {
 		return -1
 	}
 	return max(page, -1)
+}
+
+// spoil stores NaNs.
+func (u *pagedUnit) spoil() {
+	row := make([]float32, u.out.Shape[2])
+	for i := range row {
+		row[i] = float32(math.NaN())
+	}
+	for h := range u.group {
+		storeFloats(u.out, elementAt(u.out, []int{u.row, u.keyHead*u.group + h, 0}), u.out.Strides[2], row)
+	}
 }
 
 // store divides by the sum of the weights and rounds.

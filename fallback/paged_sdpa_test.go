@@ -17,5 +17,5 @@ func TestPagesWithoutTokens(t *testing.T) {
 	pages = must(t, make([]float32, 4), 1, 1, 2, 2)
 	require.NoError(t, PagedSDPA(none, pages, pages, table, sequences, lengths, none, 1))
 	p := pagedAttention{q: &none, keys: &pages, values: &pages, table: &table, sequences: &sequences, lengths: &lengths, out: &none}
-	require.NotPanics(t, func() { p.units(0, 2) }, "as fused ops call it, without query heads")
+	require.NotPanics(t, func() { p.units(nil, 0, 2) }, "as fused ops call it, without query heads")
 }

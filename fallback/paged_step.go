@@ -8,24 +8,32 @@ import (
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
 
-// pagedStepStages are the stages of paged_step, the fused op of that name in
-// csrc/ops/ops.def: paged_heads, which leaves the queries in scratch, and paged_sdpa
-// with a key head and its query heads as a unit.
-func pagedStepStages(a []array.Array, op opdef.PagedStepParams) *Stages {
+// pagedStepStages are the stages of paged_step, the fused op of that name in csrc/ops/ops.def:
+// paged_sdpa whose units prepare their heads themselves.
+func pagedStepStages(op opdef.PagedStepParams) *Stages {
 	o := &opdef.PagedStep
-	attention := Loop{Kernel: opdef.PagedSDPA.Name, First: o.Table.Index, Also: []int{o.Keys.Index, o.Values.Index}}
-	s := &Stages{Loops: []Loop{{Kernel: opdef.PagedHeads.Name}, attention}, Scratch: a[o.Q.Index].Size()}
-	s.Make = func(a []array.Array, scratch []float32) ([]workers.Part, error) {
-		h := newPagedHeads(a, op.Heads)
-		h.out, h.ready = nil, scratch
+	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
+	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
 		at := func(x opdef.Operand) *array.Array { return &a[x.Index] }
 		p := &pagedAttention{
-			q: at(o.Q), ready: scratch, keys: at(o.Keys), values: at(o.Values), table: at(o.Table),
+			q: at(o.Q), keys: at(o.Keys), values: at(o.Values), table: at(o.Table),
 			sequences: at(o.Sequences), lengths: at(o.Lengths), out: at(o.Out), scale: op.Scale,
+			newHeads: newPagedHeads(a, op.Heads),
 		}
-		return []workers.Part{h.part(), p.part()}, nil
+		return []workers.Part{p.part()}, nil
 	}
 	return s
+}
+
+// meetsOther reports whether another new token is of the row's sequence. Whether the row would see
+// that token would depend on which of them comes first.
+func (p *pagedAttention) meetsOther(row int) bool {
+	for other := range p.q.Shape[0] {
+		if _, isNew := p.newHeads.slotOf(other); other != row && isNew && p.sequenceOf(other) == p.sequenceOf(row) {
+			return true
+		}
+	}
+	return false
 }
 
 // pagedStep checks what the loops assume.

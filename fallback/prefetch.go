@@ -82,10 +82,11 @@ func (t *attentionStep) prefetchHead(head int) {
 	prefetchElements(t.v, head*t.dv, t.dv)
 }
 
-// prefetchHeads asks for the queries, keys and values of a row.
-func (h *pagedHeads) prefetchHeads(row int) {
+// prefetchHeads asks for key heads [lo, hi) of a row, and their queries and values.
+func (h *pagedHeads) prefetchHeads(row, lo, hi int) {
 	for _, x := range []*array.Array{h.q, h.k, h.v} {
-		n := x.Shape[1] * x.Shape[2]
-		prefetchElements(x, row*n, n)
+		all := x.Shape[1] * x.Shape[2]
+		each := all / max(h.heads, 1)
+		prefetchElements(x, row*all+lo*each, (hi-lo)*each)
 	}
 }

@@ -54,7 +54,7 @@ func StagesOf(name string, arrays []array.Array, params []byte) *Stages {
 	case opdef.PagedSDPA.Name:
 		return pagedSDPAStages(arrays, paramsOf[opdef.PagedSDPAParams](params))
 	case opdef.PagedStep.Name:
-		return pagedStepStages(arrays, paramsOf[opdef.PagedStepParams](params))
+		return pagedStepStages(paramsOf[opdef.PagedStepParams](params))
 	case opdef.QuantizedMatMul.Name:
 		return productStages(arrays, paramsOf[opdef.QuantizedMatMulParams](params))
 	}
