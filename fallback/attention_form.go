@@ -26,12 +26,16 @@ const (
 	headKeys = 2048
 )
 
-// formFor returns the form for that many keys and threads.
+// formFor returns the form for that many keys and threads. The first loop may only write the result
+// if that is in the scratch: a result of its own may be where the queries are, which other units of
+// the loop still read (see partsLoop).
 func (t *attentionStep) formFor(keys, threads int) attentionForm {
 	switch {
+	case t.out != nil:
+		return byPieces
 	case t.heads%threads == 0 && (keys <= partKeys || threads <= 2 && keys <= headKeys):
 		return byHeads
-	case t.out == nil && keys <= columnKeys && threads > t.heads:
+	case keys <= columnKeys && threads > t.heads:
 		return byColumns
 	}
 	return byPieces
