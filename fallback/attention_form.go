@@ -24,16 +24,24 @@ const (
 	// With more keys than those of a part, three or more threads wait longer for the slowest head
 	// than doing it at once saves. One or two gain up to headKeys keys.
 	headKeys = 2048
+	// A schedule counts a head as the keys of one part (see partCost). It would give cheaper heads of
+	// more keys to one of two threads.
+	headCost = 3000
 )
 
-// formFor returns the form for that many keys and threads. The first loop may only write the result
-// if that is in the scratch: a result of its own may be where the queries are, which other units of
-// the loop still read (see partsLoop).
+// partCost is the approximate time of a part of the keys of a head, in nanoseconds.
+func (t *attentionStep) partCost() float64 {
+	return 0.05 * float64(partKeys*t.group*(t.d+t.dv))
+}
+
+// formFor returns the form for that many keys and threads. Only byPieces writes a result of its own
+// where partsLoop says: in the second loop.
 func (t *attentionStep) formFor(keys, threads int) attentionForm {
+	many := threads == 1 || threads == 2 && t.partCost() >= headCost
 	switch {
 	case t.out != nil:
 		return byPieces
-	case t.heads%threads == 0 && (keys <= partKeys || threads <= 2 && keys <= headKeys):
+	case t.heads%threads == 0 && (keys <= partKeys || many && keys <= headKeys):
 		return byHeads
 	case keys <= columnKeys && threads > t.heads:
 		return byColumns

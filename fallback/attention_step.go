@@ -150,7 +150,7 @@ func (t *attentionStep) pieces(length int) (each, count int) {
 func (t *attentionStep) part() workers.Part {
 	columns := (t.dv + headColumns - 1) / headColumns
 	return workers.Part{
-		Units: max(mostParts, partKeys/scoreKeys, columns) * t.heads, Cost: 0.05 * float64(partKeys*t.group*(t.d+t.dv)),
+		Units: max(mostParts, partKeys/scoreKeys, columns) * t.heads, Cost: t.partCost(),
 		Size: func() int {
 			length := t.length()
 			switch t.form = t.formFor(length, runtime.GOMAXPROCS(0)); t.form {

@@ -114,6 +114,7 @@ type pagedUnit struct {
 	step, block         int // keys of a block of pages; the same, rounded up to whole vectors
 	pagedReads
 	q, scores []float32 // [group, D], [group, block]
+	spoiled   bool      // if there are keys, the results are NaNs
 	buf       []float32 // keys or values that must be copied
 }
 
@@ -131,6 +132,7 @@ func (p *pagedAttention) units(l *lane, lo, hi int) {
 	reads := p.reads(group)
 	scratch := borrow(group*(d+block) + runningSoftmaxSize(group, dv) + reads.copied*max(d, dv))
 	defer scratch.release()
+	spoiled, of := false, -1 // whether the units of a row give NaNs
 	for i := lo; i < hi; i++ {
 		space := scratch.f
 		u := pagedUnit{
@@ -139,6 +141,10 @@ func (p *pagedAttention) units(l *lane, lo, hi int) {
 		}
 		u.buf = space
 		if p.newHeads != nil {
+			if u.row != of {
+				spoiled, of = p.meetsOther(u.row), u.row
+			}
+			u.spoiled = spoiled
 			p.newHeads.prepare(l, u.row, u.keyHead, group, u.q)
 		} else {
 			u.loadQueries()
@@ -179,7 +185,7 @@ func (u *pagedUnit) attend() {
 	u.reset()
 	simd.Scale(u.q, u.scale)
 	length := u.length(u.row)
-	if u.newHeads != nil && length > 0 && u.meetsOther(u.row) {
+	if u.spoiled && length > 0 {
 		u.spoil()
 		return
 	}

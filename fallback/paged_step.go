@@ -15,10 +15,12 @@ func pagedStepStages(op opdef.PagedStepParams) *Stages {
 	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}
 	s.Make = func(a []array.Array, _ []float32) ([]workers.Part, error) {
 		at := func(x opdef.Operand) *array.Array { return &a[x.Index] }
+		heads := newPagedHeads(a, op.Heads)
+		heads.out = nil // each unit keeps its queries
 		p := &pagedAttention{
 			q: at(o.Q), keys: at(o.Keys), values: at(o.Values), table: at(o.Table),
 			sequences: at(o.Sequences), lengths: at(o.Lengths), out: at(o.Out), scale: op.Scale,
-			newHeads: newPagedHeads(a, op.Heads),
+			newHeads: heads,
 		}
 		return []workers.Part{p.part()}, nil
 	}
