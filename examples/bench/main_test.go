@@ -105,7 +105,9 @@ func checkProfile(t *testing.T, p *profile, region work) {
 	calls := 0
 	for _, k := range p.Kernels {
 		calls += k.Calls
-		require.Positive(t, k.Nanos, k.name())
+		if !strings.HasPrefix(k.name(), "attention_parts ") { // the CPU backend does without them where it can
+			require.Positive(t, k.Nanos, k.name())
+		}
 	}
 	require.EqualValues(t, region.Dispatches, calls)
 	require.Equal(t, calls, p.BarrierGaps.Calls+p.OtherGaps.Calls)
