@@ -112,3 +112,25 @@ func TestAttentionInEveryForm(t *testing.T) {
 	check(t, property)
 	require.Len(t, seen, 3)
 }
+
+// Units are heads only where these occupy all threads and a schedule would not give all to one.
+func TestAttentionForms(t *testing.T) {
+	for _, c := range []struct {
+		heads, group, d, keys, threads int
+		wants                          attentionForm
+	}{
+		{8, 2, 128, 128, 8, byHeads},
+		{8, 2, 128, 129, 8, byPieces},
+		{8, 2, 128, headKeys, 2, byHeads},
+		{8, 2, 128, headKeys + 1, 2, byPieces},
+		{8, 2, 128, 100, 3, byPieces},
+		{8, 2, 128, columnKeys, 16, byColumns},
+		{8, 2, 128, columnKeys + 1, 16, byPieces},
+		{6, 1, 64, 128, 2, byHeads},
+		{6, 1, 64, 129, 2, byPieces},
+		{6, 1, 64, headKeys, 1, byHeads},
+	} {
+		step := &attentionStep{heads: c.heads, group: c.group, d: c.d, dv: c.d}
+		require.Equal(t, c.wants, step.formFor(c.keys, c.threads), "%+v", c)
+	}
+}

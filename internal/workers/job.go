@@ -171,9 +171,6 @@ func (j *job) measure(turn uint64) (pieces int, cost float64) {
 	if begins {
 		j.begin(int((turn - j.first) / n))
 	}
-	if s.constant {
-		return s.pieces, s.cost
-	}
 	return s.measure()
 }
 
