@@ -98,7 +98,8 @@ func (st *storage) transientOf(c *capture) bool {
 // Replay enqueues the region once and starts it, together with all work of the
 // stream before it. It neither records nor allocates anything. It waits for the
 // device only if 32 submissions of the stream are under way: until one of them is
-// done, or ctx is.
+// done, or ctx is. On a GPU, more than 64 MB of inputs that the host has written are
+// uploaded in pieces, each of which waits for earlier ones, whatever ctx says.
 //
 // It returns ErrClosed, naming the op, if the region, its stream or a tensor of
 // the caller's was closed; the error of a stream that failed to make an input;

@@ -97,8 +97,9 @@ func (s *Stream) Device() *Device {
 }
 
 // Enqueue appends op. It waits for the device only when the op falls back to
-// the CPU, which needs its operands, and when too many windows are pending. A
-// failure poisons the stream.
+// the CPU, which needs its operands, when too many windows are pending, and
+// seldom for zeroed memory that attention over long caches takes, which is kept
+// for later ops. A failure poisons the stream.
 //
 // The error is ErrClosed for a closed operand, ErrDevice for one of another
 // device, and a failed operand's own error; it is ErrInvalid for a layout that

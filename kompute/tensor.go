@@ -212,7 +212,9 @@ func (t *Tensor[T]) ReadInto(ctx context.Context, dst []T) error {
 }
 
 // Write copies data, in row-major order, through the view. It waits for ops
-// that still need the content that it overwrites. The error is ErrShape if data
+// that still need the content that it overwrites; where only a GPU has the
+// content, a part of more than 64 MB also waits for the upload of its first
+// pieces, whatever ctx says. The error is ErrShape if data
 // does not have the tensor's size or an axis is broadcast, ErrInvalid for
 // wrapped memory, which is read-only.
 func (t *Tensor[T]) Write(ctx context.Context, data []T) error {

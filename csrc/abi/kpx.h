@@ -6,7 +6,7 @@
  * keeps the pointer that it is given. Every handle is freed once, by its own
  * destroy function; resources that the device still uses are released after
  * their last use. Functions may be called from any thread, also concurrently;
- * the caller only has to order the calls on one stream.
+ * the caller only has to order the calls on one KPX_STREAM_COMPUTE stream.
  */
 #ifndef KPX_H
 #define KPX_H
@@ -200,11 +200,12 @@ void kpx_read_destroy(kpx_read *read); /* at once, or after its last use on the 
 
 /* ---- Streams: in order, recorded lazily ---- */
 /* Nothing in a window that the driver refuses counts as done: its uploads are repeated, and the tensors that its ops
- * should have written carry the error until they are written again. The error is reported once, with of_window: by the
- * call on the stream that submitted the window, or, if that was another stream's or kpx_read_wait, by the stream's own
- * next call, which then does nothing (kpx_capture_end discards the capture). A KPX_STREAM_TRANSFERS stream does not do
- * the latter: its errors are reported by the reads alone. Without ops in the window, of_window is 0: only its reads
- * have failed, each of which reports it, and the call may be repeated. */
+ * should have written, or kpx_tensor_write only in part, carry the error until they are written again. The error is
+ * reported once, with of_window: by the call on the stream that submitted the window, or, if that was another stream's
+ * or kpx_read_wait, by the stream's own next call, which then does nothing (kpx_capture_end discards the capture).
+ * Without such work in the window, of_window is 0: only its reads have failed, each of which reports it, and the call
+ * may be repeated. A KPX_STREAM_TRANSFERS stream is for calls that need not be ordered: several threads may read and
+ * write by it, a write submits what nobody could repeat, and errors are reported by reads and writes alone. */
 typedef enum { KPX_STREAM_COMPUTE = 0, KPX_STREAM_TRANSFERS = 1 } kpx_stream_kind;
 kpx_result kpx_stream_create(kpx_device *device, kpx_stream_kind kind, kpx_stream **out, kpx_error *err);
 void kpx_stream_destroy(kpx_stream *stream); /* discards pending work, waits for submitted work */
@@ -285,7 +286,8 @@ kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err)
 void kpx_capture_abort(kpx_stream *stream); /* discards captured work, if any; ordinary work stays */
 /* Submits the region times times in a row, in one submission, after all work of the stream (pending work is part of the
  * same submission); times is 1 to KPX_MOST_REPLAYS. Any stream of the region's device may replay it; replays of several
- * streams run one after the other, in the order of these calls. timeout_ns and *value as in kpx_flush. Nothing is
+ * streams run one after the other, in the order of these calls. timeout_ns and *value as in kpx_flush; what the host
+ * has written since the last replay is uploaded first, for which it waits if that is much. Nothing is
  * recorded, written to a descriptor or allocated, and tensors are checked only if something else used them since the
  * last replay. KPX_INVALID on a capturing stream. */
 kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, uint64_t timeout_ns, uint64_t *value,

@@ -85,18 +85,6 @@ class Moving {
     Tensor &tensor_;
 };
 
-// Releases the lock in a scope.
-class Unlocked {
-  public:
-    explicit Unlocked(Lock &lock) : lock_(lock) { lock_.unlock(); }
-    ~Unlocked() { lock_.lock(); }
-    Unlocked(const Unlocked &) = delete;
-    Unlocked &operator=(const Unlocked &) = delete;
-
-  private:
-    Lock &lock_;
-};
-
 // later: it suffices that the memory is there when the capture has ended.
 void take_memory(Tensor &tensor, bool later = false) {
     Memory &memory = tensor.device->memory();
@@ -206,12 +194,14 @@ bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
 namespace {
 
 // make_ready for an operand that needs no more than memory; false, having done nothing, for others.
-bool make_ready_at_once(const Stream &stream, Tensor &tensor, uint32_t access) {
+bool make_ready_at_once(const Stream &stream, Tensor &tensor, uint32_t access, bool counted) {
     if (tensor.device != stream.device() || stream.capturing()) {
         return false;
     }
     if (access == KPX_READ && tensor.is_readable(stream.timeline())) {
-        tensor.device->count_lookup(true);
+        if (!counted) {
+            tensor.device->count_lookup(true);
+        }
         return true;
     }
     if (access == KPX_WRITE && tensor.is_new()) {
@@ -223,16 +213,18 @@ bool make_ready_at_once(const Stream &stream, Tensor &tensor, uint32_t access) {
 
 } // namespace
 
-void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n) {
-    for (bool released = true; released;) {
+void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n, bool counted) {
+    for (bool released = true; released; counted = true) {
         released = false;
         for (uint32_t i = 0; i < n; i++) {
             if (arrays[i].tensor == nullptr) {
                 continue;
             }
             const std::shared_ptr<Tensor> &tensor = tensor_of(arrays[i].tensor);
-            if (!make_ready_at_once(stream, *tensor, arrays[i].access)) {
-                released = make_ready(lock, stream, tensor, access_of(arrays[i]), stream.capturing()) || released;
+            if (!make_ready_at_once(stream, *tensor, arrays[i].access, counted)) {
+                Access access = access_of(arrays[i]);
+                access.counted = counted;
+                released = make_ready(lock, stream, tensor, access, stream.capturing()) || released;
             }
         }
     }

@@ -27,8 +27,8 @@ Access access_of(const kpx_array &array);
 // content.
 bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, Access access,
                 bool content_later = false);
-// All operands of an op, at once; a null tensor is absent.
-void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n);
+// All operands of an op, at once; a null tensor is absent. counted: as hits or misses, by an earlier call.
+void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n, bool counted);
 
 // Records that work at the point uses the operands of an op.
 void note_uses(const kpx_array *arrays, uint32_t n, const std::shared_ptr<Point> &point);

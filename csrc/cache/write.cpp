@@ -138,7 +138,14 @@ void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &te
             stream.note([&](const std::shared_ptr<Point> &window) { tensor->read_at(window); });
             from += bytes;
         }
-        stream.note([&](const std::shared_ptr<Point> &window) { tensor->wrote(window); });
+        if (stream.for_transfers()) {
+            // Nobody else could be told that the driver refuses them.
+            stream.submit_pending();
+            tensor->wrote(stream.submitted_point());
+        } else {
+            stream.note([&](const std::shared_ptr<Point> &window) { tensor->wrote(window); });
+            stream.expect_no_repeat();
+        }
     } catch (...) {
         if (stream.timeline()->submitted() == before && stream.window_is_empty()) {
             tensor->device_fresh = fresh;              // nothing of it will run

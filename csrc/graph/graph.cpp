@@ -169,7 +169,8 @@ bool Graph::lower(OpNode &fused) {
     try {
         const OpCall call{fused.arrays.data(), uint32_t(fused.arrays.size()), fused.params.data(),
                           uint32_t(fused.params.size())};
-        lower_call(*device_, lowered_, fused.op, call, replayed_ ? ScratchMemory::later : ScratchMemory::now);
+        lower_call(*device_, lowered_, fused.op, call, replayed_ ? ScratchMemory::later : ScratchMemory::now,
+                   Making::now);
         fused.first = uint32_t(mark.nodes);
         fused.last = uint32_t(lowered_.nodes().size());
         fused.from_pass = true;

@@ -28,7 +28,7 @@ bool append_call(Device &device, Window &window, const RawCall &call, const Call
     const auto lower = [&](const OpNode &node, Program &program) {
         const OpCall lowered{node.arrays.data(), call.n, node.params.data(), call.size};
         lower_call(device, program, call.op, lowered, window.captured() ? ScratchMemory::later : ScratchMemory::now,
-                   words == nullptr ? nullptr : &window.log());
+                   Making::without_mutex, words == nullptr ? nullptr : &window.log());
     };
     return window.append(fill, lower, words);
 }

@@ -94,7 +94,8 @@ void CallLog::prefetch(size_t i) const {
 bool CallLog::take_scratch(size_t i, Memory &memory, std::vector<std::shared_ptr<Buffer>> &out) const {
     for (size_t k = first_scratch(i); k < calls_[i].scratch; k++) {
         const Scratch &want = scratch_[k];
-        out.push_back(want.counters ? memory.allocate_counters(want.bytes) : memory.allocate(want.bytes));
+        out.push_back(want.counters ? memory.allocate_counters(want.bytes, Making::without_mutex)
+                                    : memory.allocate(want.bytes));
         if (out.back()->handle().serial != want.serial || out.back()->offset() != want.offset) {
             return false;
         }

@@ -40,7 +40,7 @@ Array ProgramLowering::counters(int64_t n) {
     array.rank = 1;
     array.shape[0] = n;
     array.strides[0] = 1;
-    array.buffer = device_.memory().allocate_counters(uint64_t(n) * array.element_size());
+    array.buffer = device_.memory().allocate_counters(uint64_t(n) * array.element_size(), making_);
     if (log_ != nullptr) {
         log_->add_scratch(*array.buffer, true);
     }
@@ -82,7 +82,7 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
             fail(KPX_INTERNAL, "kernel {} binds an absent array", kernel);
         }
     }
-    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bound), without_);
+    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bound), without_, making_);
     bool overlaps = false;
     for (size_t i = 0; i < bound; i++) {
         program_.use(use_of(device_, bindings[i].array, bindings[i].access));
@@ -102,12 +102,13 @@ static bool add_new(Variants &to, const Variants &more) {
     return to.size() > before;
 }
 
-void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, ScratchMemory scratch, CallLog *log) {
+void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, ScratchMemory scratch, Making making,
+                CallLog *log) {
     const Program::Mark mark = program.mark();
     Variants without; // it grows every time, so this ends
     for (;;) {
         try {
-            ProgramLowering lowering(device, program, scratch, log, without);
+            ProgramLowering lowering(device, program, scratch, making, log, without);
             lower_op(op, lowering, call);
             return;
         } catch (const KernelRefused &refused) {

@@ -16,8 +16,9 @@ enum class ScratchMemory { now, later };
 class ProgramLowering : public Lowering {
   public:
     // log: where the lowering's scratch memory is recorded, or null. without: variants to leave out.
-    ProgramLowering(Device &device, Program &program, ScratchMemory scratch, CallLog *log, const Variants &without)
-        : device_(device), program_(program), scratch_(scratch), log_(log), without_(without) {}
+    ProgramLowering(Device &device, Program &program, ScratchMemory scratch, Making making, CallLog *log,
+                    const Variants &without)
+        : device_(device), program_(program), scratch_(scratch), making_(making), log_(log), without_(without) {}
 
     const DeviceTraits &device() const override { return device_.traits(); }
     Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) override;
@@ -33,13 +34,14 @@ class ProgramLowering : public Lowering {
     Device &device_;
     Program &program_;
     ScratchMemory scratch_;
+    Making making_;
     CallLog *log_;
     const Variants &without_;
 };
 
 // Appends the dispatches of one call. If the driver refuses a kernel that the op's lowering has chosen, the lowering
-// chooses again. Throws what the lowering throws.
-void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, ScratchMemory scratch,
+// chooses again. Throws what the lowering throws, and Missing unless `making` is now.
+void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, ScratchMemory scratch, Making making,
                 CallLog *log = nullptr);
 
 // Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the bytes of an element; throws

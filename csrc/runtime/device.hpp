@@ -64,7 +64,8 @@ class Device : public std::enable_shared_from_this<Device> {
     HostPool &host_memory() { return *host_memory_; }
 
     // Guards the tensor cache, and of all streams what is pending, held back or captured: an op looks at tensors that
-    // several streams use, and may have to submit another stream's work. It is not held while waiting for the device.
+    // several streams use, and may have to submit another stream's work. It is not held while waiting for the device,
+    // nor while an op's kernels are compiled.
     std::mutex &mutex() { return state_mutex_; }
     // Notified, with the mutex held, when a tensor's content has been moved.
     std::condition_variable &moved() { return moved_; }

@@ -141,9 +141,8 @@ uint64_t largest_tensor(vk::PhysicalDevice device) {
     vk::PhysicalDeviceProperties2 properties;
     properties.pNext = &allocation;
     device.getProperties2(&properties);
-    const uint64_t whole_words = UINT32_MAX & ~uint64_t(255);
-    uint64_t bytes = std::min<uint64_t>(properties.properties.limits.maxStorageBufferRange, whole_words);
-    return std::min<uint64_t>(bytes, allocation.maxMemoryAllocationSize) & ~uint64_t(3);
+    const uint64_t bytes = std::min<uint64_t>(properties.properties.limits.maxStorageBufferRange, UINT32_MAX);
+    return whole_units(std::min<uint64_t>(bytes, allocation.maxMemoryAllocationSize));
 }
 
 uint64_t heap_available(vk::PhysicalDevice device, bool has_budget, uint64_t *total) {

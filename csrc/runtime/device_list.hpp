@@ -22,6 +22,11 @@ std::vector<ListedDevice> list_devices();
 // nothing else uses its queues. -1: the device has none.
 int compute_family(vk::PhysicalDevice device);
 
+// What a tensor takes of device memory is a multiple of this, and so is the size of the largest one; no device requires
+// a greater alignment.
+constexpr uint64_t kMemoryUnit = 256;
+constexpr uint64_t whole_units(uint64_t bytes) { return bytes / kMemoryUnit * kMemoryUnit; }
+
 // The size of the largest tensor in bytes, limited by what one binding can
 // span, by what one allocation can hold, and by the 32-bit sizes of kp::Tensor.
 uint64_t largest_tensor(vk::PhysicalDevice device);

@@ -19,7 +19,7 @@ FragmentCheck check_fragments(Device &device) {
     }
     Program program;
     const Variants none;
-    ProgramLowering lowering(device, program, ScratchMemory::now, nullptr, none);
+    ProgramLowering lowering(device, program, ScratchMemory::now, Making::now, nullptr, none);
     if (!lowering.has_kernel(spec::fragment_check::kKernel)) {
         return {};
     }

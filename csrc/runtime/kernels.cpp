@@ -88,7 +88,7 @@ Variant *Kernels::best(std::string_view kernel, const Variants &without) const {
 }
 
 const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
-                                  const Variants &without) {
+                                  const Variants &without, Making making) {
     const auto family = families_.find(kernel);
     if (family == families_.end()) {
         fail(KPX_UNSUPPORTED, "this build has no kernel {}", std::string(kernel));
@@ -99,16 +99,18 @@ const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &
                             formatted("no variant of kernel {} is usable on this device", std::string(kernel)));
     }
     const Key key{chosen, bindings, spec};
-    return not_refused(key, [&](const std::string &reason) { note_refusal(key, reason); });
+    return not_refused(key, making, [&](const std::string &reason) { note_refusal(key, reason); });
 }
 
 const Pipeline &Kernels::overlapping(Variant &variant, const SpecConstants &spec, uint32_t bindings) {
-    return not_refused({&variant, bindings, spec}, [](const std::string &) {});
+    return not_refused({&variant, bindings, spec}, Making::now, [](const std::string &) {});
 }
 
-template <typename Note> const Pipeline &Kernels::not_refused(const Key &key, Note note) {
+template <typename Note> const Pipeline &Kernels::not_refused(const Key &key, Making making, Note note) {
     try {
-        return built(key);
+        return built(key, making);
+    } catch (const Missing &) {
+        throw;
     } catch (...) {
         const Error error = current_error();
         if (error.code == KPX_OUT_OF_MEMORY || error.code == KPX_DEVICE_LOST) {
@@ -141,7 +143,7 @@ void Kernels::check_threads(uint32_t threads) const {
     }
 }
 
-const Pipeline &Kernels::built(const Key &key) {
+const Pipeline &Kernels::built(const Key &key, Making making) {
     {
         std::lock_guard<std::mutex> lock(mutex_);
         if (const auto it = pipelines_.find(key); it != pipelines_.end()) {
@@ -151,8 +153,11 @@ const Pipeline &Kernels::built(const Key &key) {
             fail(KPX_UNSUPPORTED, "{}", key.variant->reason);
         }
     }
+    if (making == Making::without_mutex) {
+        throw Missing([this, key] { build_ahead(key); });
+    }
     check_threads(key.spec.values[0]);
-    // Built outside the lock: compiling can take long, and others should not have to wait.
+    // Built without the registry's mutex: compiling can take long, and others should not have to wait.
     Pipeline made{{}, layout(key.bindings, kPushBytes), key.variant};
     made.handle = build(module(*key.variant->code), key.spec, made.layout, subgroups_of(key));
     std::lock_guard<std::mutex> lock(mutex_);
@@ -165,6 +170,14 @@ const Pipeline &Kernels::built(const Key &key) {
     } catch (const std::bad_alloc &) {
         device_.handle().destroyPipeline(made.handle);
         throw;
+    }
+}
+
+// A refusal is noted, so whoever asks for the pipeline next learns of it.
+void Kernels::build_ahead(const Key &key) {
+    try {
+        not_refused(key, Making::now, [&](const std::string &reason) { note_refusal(key, reason); });
+    } catch (const KernelRefused &) {
     }
 }
 

@@ -21,6 +21,7 @@
 #include "abi/error.hpp"
 #include "abi/kpx.h"
 #include "runtime/embedded.hpp"
+#include "runtime/missing.hpp"
 #include "runtime/numbered.hpp"
 #include "runtime/pipeline_cache.hpp"
 
@@ -94,9 +95,9 @@ class Kernels {
     // The best usable variant that is not among `without`, or nullptr.
     Variant *best(std::string_view kernel, const Variants &without = {}) const;
     // The pipeline of that variant, which lives as long as the device. Throws KernelRefused if there is no variant or
-    // the driver refuses it.
+    // the driver refuses it, and Missing if it would have to be built, unless `making` is now.
     const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
-                             const Variants &without = {});
+                             const Variants &without = {}, Making making = Making::now);
 
     // The same for a variant in the form that overlaps (graph/overlap.hpp); a refusal of it says nothing about other
     // forms, and is not noted.
@@ -131,11 +132,12 @@ class Kernels {
     };
     void disable(std::string_view names);
     SubgroupRequest subgroups_of(const Key &key) const;
-    const Pipeline &built(const Key &key);
+    const Pipeline &built(const Key &key, Making making);
     void check_threads(uint32_t threads) const; // of a workgroup
     // The same; if the driver refuses it, calls note(reason) and throws KernelRefused.
-    template <typename Note> const Pipeline &not_refused(const Key &key, Note note);
+    template <typename Note> const Pipeline &not_refused(const Key &key, Making making, Note note);
     void note_refusal(const Key &key, const std::string &reason);
+    void build_ahead(const Key &key);
     vk::ShaderModule module(const EmbeddedKernel &kernel);
 
     Device &device_;

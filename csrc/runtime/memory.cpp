@@ -45,7 +45,19 @@ uint64_t Memory::rounded(uint64_t bytes) const {
                     formatted("a tensor of {} bytes is beyond this device's limit of {}", bytes, largest_), bytes,
                     largest_);
     }
-    return (std::max<uint64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+    return whole_units(std::max<uint64_t>(bytes, 1) + kMemoryUnit - 1);
+}
+
+template <typename Make> auto Memory::or_give_back(Make make) -> decltype(make()) {
+    try {
+        return make();
+    } catch (const Error &e) {
+        if (e.code != KPX_OUT_OF_MEMORY) {
+            throw;
+        }
+    }
+    give_back_unused();
+    return make();
 }
 
 std::shared_ptr<Buffer> Memory::allocate(uint64_t bytes) {
@@ -70,15 +82,7 @@ void Memory::place(Buffer &buffer) {
 
 std::shared_ptr<Block> Memory::obtain_or_collect(uint64_t capacity, uint64_t &offset) {
     device_.count_allocation();
-    try {
-        return obtain(capacity, offset);
-    } catch (const Error &e) {
-        if (e.code != KPX_OUT_OF_MEMORY) {
-            throw;
-        }
-    }
-    give_back_unused();
-    return obtain(capacity, offset);
+    return or_give_back([&] { return obtain(capacity, offset); });
 }
 
 std::shared_ptr<Buffer> Memory::make_buffer(std::shared_ptr<Block> block, uint64_t offset, uint64_t bytes,
@@ -95,15 +99,7 @@ std::shared_ptr<Buffer> Memory::make_buffer(std::shared_ptr<Block> block, uint64
 }
 
 std::shared_ptr<kp::Tensor> Memory::make_host_tensor(uint64_t bytes, bool read_by_host) {
-    try {
-        return make_tensor(device_, kp::Tensor::TensorTypes::eHost, bytes, read_by_host);
-    } catch (const Error &e) {
-        if (e.code != KPX_OUT_OF_MEMORY) {
-            throw;
-        }
-    }
-    give_back_unused();
-    return make_tensor(device_, kp::Tensor::TensorTypes::eHost, bytes, read_by_host);
+    return or_give_back([&] { return make_tensor(device_, kp::Tensor::TensorTypes::eHost, bytes, read_by_host); });
 }
 
 // Returns unused memory that is kept to the driver.
@@ -128,42 +124,51 @@ std::shared_ptr<Buffer> Memory::allocate_mapped(uint64_t bytes) {
     return make_buffer(std::move(block), 0, bytes, capacity);
 }
 
-std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes) {
+std::shared_ptr<Buffer> Memory::allocate_counters(uint64_t bytes, Making making) {
     const uint64_t capacity = rounded(bytes);
-    device_.count_allocation();
-    uint64_t offset = RangeAllocator::kNone;
-    const auto take = [&]() -> std::shared_ptr<Block> {
-        std::lock_guard<std::mutex> lock(mutex_);
-        for (const std::shared_ptr<Block> &block : counters_) {
-            offset = block->ranges->take(capacity);
-            if (offset != RangeAllocator::kNone) {
-                return block;
-            }
+    for (;;) { // what was added may be taken by others
+        uint64_t offset = 0;
+        if (std::shared_ptr<Block> block = find_counters(capacity, offset)) {
+            device_.count_allocation();
+            return make_buffer(std::move(block), offset, bytes, capacity);
         }
-        return nullptr;
-    };
-    std::shared_ptr<Block> block = take();
-    if (!block) {
-        block = create_counters(std::max(kCounterBytes, capacity));
-        offset = block->ranges->take(capacity);
-        std::lock_guard<std::mutex> lock(mutex_);
-        counters_.push_back(block);
-        blocks_++;
+        if (making == Making::without_mutex) {
+            throw Missing([this, capacity] { add_counters(capacity); });
+        }
+        add_counters(capacity);
     }
-    return make_buffer(std::move(block), offset, bytes, capacity);
 }
 
-// Rare and small, so it waits for the zeroing; without the mutex, so that others need not.
-std::shared_ptr<Block> Memory::create_counters(uint64_t bytes) {
-    auto block = std::make_shared<Block>();
-    block->tensor = make_tensor(device_, kp::Tensor::TensorTypes::eStorage, bytes);
-    block->handle = buffer_of(*block->tensor);
-    block->bytes = bytes;
-    block->ranges = std::make_unique<RangeAllocator>(bytes);
-    block->counters = true;
-    zero(device_, *block);
-    reserved_ += bytes;
-    return block;
+std::shared_ptr<Block> Memory::find_counters(uint64_t capacity, uint64_t &offset) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (const std::shared_ptr<Block> &block : counters_) {
+        offset = block->ranges->take(capacity);
+        if (offset != RangeAllocator::kNone) {
+            return block;
+        }
+    }
+    return nullptr;
+}
+
+// Rare and small, so it waits for the zeroing.
+void Memory::add_counters(uint64_t capacity) {
+    const uint64_t bytes = std::max(kCounterBytes, capacity);
+    std::shared_ptr<Block> block = or_give_back([&] {
+        std::lock_guard<std::mutex> lock(mutex_);
+        counters_.reserve(counters_.size() + 1);
+        std::shared_ptr<Block> made = create(bytes, true);
+        made->counters = true;
+        return made;
+    });
+    try {
+        zero(device_, *block);
+    } catch (...) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        drop(block);
+        throw;
+    }
+    std::lock_guard<std::mutex> lock(mutex_);
+    counters_.push_back(std::move(block));
 }
 
 std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {
@@ -177,7 +182,7 @@ std::shared_ptr<Block> Memory::obtain(uint64_t capacity, uint64_t &offset) {
         return block;
     }
     uint64_t bytes = slabs_.empty() ? std::max(kFirstSlabBytes, capacity) : kSlabBytes;
-    bytes = std::min(bytes, std::max(available(bytes) / kAlignment * kAlignment, capacity));
+    bytes = std::min(bytes, std::max(whole_units(available(bytes)), capacity));
     slabs_.reserve(slabs_.size() + 1);
     std::shared_ptr<Block> slab = create(bytes, true);
     offset = slab->ranges->take(capacity);

@@ -11,6 +11,7 @@
 
 #include <kompute/Tensor.hpp>
 
+#include "runtime/missing.hpp"
 #include "runtime/numbered.hpp"
 #include "runtime/ranges.hpp"
 
@@ -85,8 +86,9 @@ class Memory {
     void place(Buffer &buffer);
     // Zeroed memory that the host also sees; each is an allocation of its own.
     std::shared_ptr<Buffer> allocate_mapped(uint64_t bytes);
-    // Device memory that is zero, and must be zero again when it is released.
-    std::shared_ptr<Buffer> allocate_counters(uint64_t bytes);
+    // Device memory that is zero, and must be zero again when it is released. Throws KPX_TOO_LARGE or
+    // KPX_OUT_OF_MEMORY, and Missing if the device would have to be waited for, unless `making` is now.
+    std::shared_ptr<Buffer> allocate_counters(uint64_t bytes, Making making);
     // A host tensor, made by make_tensor; on many devices it is in the same memory.
     std::shared_ptr<kp::Tensor> make_host_tensor(uint64_t bytes, bool read_by_host);
     uint64_t reserved() const { return reserved_; }
@@ -94,7 +96,6 @@ class Memory {
 
   private:
     friend class Buffer;
-    static constexpr uint64_t kAlignment = 256; // no device requires more
     static constexpr uint64_t kSlabBytes = uint64_t(64) << 20;
     static constexpr uint64_t kFirstSlabBytes = uint64_t(4) << 20;
     static constexpr uint64_t kLargeBytes = uint64_t(16) << 20;   // minimum size of a dedicated tensor
@@ -110,7 +111,11 @@ class Memory {
     std::shared_ptr<Block> find(uint64_t capacity, uint64_t &offset);
     std::shared_ptr<Block> find_spare(uint64_t capacity);
     std::shared_ptr<Block> create(uint64_t bytes, bool slab);
-    std::shared_ptr<Block> create_counters(uint64_t bytes);
+    std::shared_ptr<Block> find_counters(uint64_t capacity, uint64_t &offset);
+    // Adds a block with room for that many bytes of counters, and waits until it is zero.
+    void add_counters(uint64_t capacity);
+    // make(), and again without unused memory that is kept if the driver has none left.
+    template <typename Make> auto or_give_back(Make make) -> decltype(make());
     std::shared_ptr<Block> obtain(uint64_t capacity, uint64_t &offset);
     std::shared_ptr<Block> obtain_or_collect(uint64_t capacity, uint64_t &offset);
     uint64_t available(uint64_t most) const;

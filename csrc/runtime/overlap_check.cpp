@@ -40,7 +40,7 @@ void append(Lowering &lowering, bool is_large, const Array &awaited, const Array
 bool passes_overlap_check(Device &device) {
     Program program;
     const Variants none;
-    ProgramLowering lowering(device, program, ScratchMemory::now, nullptr, none);
+    ProgramLowering lowering(device, program, ScratchMemory::now, Making::now, nullptr, none);
     std::array<Array, kDispatches> words;
     Array gave_up = lowering.scratch(DT_UINT32, {1});
     gave_up.buffer = device.memory().allocate_mapped(sizeof(uint32_t));

@@ -9,6 +9,7 @@
 #include "record/capture.hpp"
 #include "record/region.hpp"
 #include "runtime/device.hpp"
+#include "runtime/missing.hpp"
 #include "runtime/prefetch.hpp"
 #include "runtime/stopwatch.hpp"
 
@@ -94,18 +95,31 @@ void Stream::dispatch(const DispatchCall &call) {
     throw error;
 }
 
+// What a lowering misses is made without the mutex, so others may use the operands meanwhile.
 template <typename Call> void Stream::append(const Call &call) {
     device_->check_alive();
     Lock lock(device_->mutex());
-    report_refused();
-    make_ready(lock, *this, call.arrays, call.n);
+    for (bool again = false, appended = false; !appended; again = true) {
+        report_refused();
+        make_ready(lock, *this, call.arrays, call.n, again);
+        try {
+            append_ready(call);
+            appended = true;
+        } catch (const Missing &missing) {
+            const Unlocked unlocked(lock);
+            missing.make();
+        }
+    }
+    counters_.ops++;
+}
+
+template <typename Call> void Stream::append_ready(const Call &call) {
     if (capture_) {
         capture_->append(call);
     } else if (pending_.append(call)) {
         irreplaceable_ = true;
         note([&](const std::shared_ptr<Point> &window) { note_uses(call.arrays, call.n, window); });
     }
-    counters_.ops++;
 }
 
 void Stream::begin_capture() {

@@ -24,6 +24,18 @@ class Region;
 // A lock of the device's mutex; functions that take it may release it while they wait.
 using Lock = std::unique_lock<std::mutex>;
 
+// Releases the lock in a scope.
+class Unlocked {
+  public:
+    explicit Unlocked(Lock &lock) : lock_(lock) { lock_.unlock(); }
+    ~Unlocked() { lock_.lock(); }
+    Unlocked(const Unlocked &) = delete;
+    Unlocked &operator=(const Unlocked &) = delete;
+
+  private:
+    Lock &lock_;
+};
+
 class Stream : public std::enable_shared_from_this<Stream> {
   public:
     static std::shared_ptr<Stream> create(std::shared_ptr<Device> device, kpx_stream_kind kind);
@@ -59,6 +71,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Throws, once, the error of a window that was refused when another stream's call submitted it.
     void report_refused();
     bool capturing() const { return capture_ != nullptr; }
+    bool for_transfers() const { return kind_ == KPX_STREAM_TRANSFERS; }
     // Ends the capture. Throws KPX_INVALID if there is none.
     std::unique_ptr<Capture> take_capture();
     // The point of the pending window, which must not be empty.
@@ -88,6 +101,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
                      uint64_t block_offset, uint64_t bytes) {
         pending_.read(buffer, offset, block, block_offset, bytes);
     }
+    // The pending window has work that nobody repeats if it is refused.
+    void expect_no_repeat() { irreplaceable_ = true; }
     // Whether enough staging bytes are pending that they should be submitted.
     bool much_is_staged() const { return pending_.staged() >= kFlushStaged; }
     StreamCounters &counters() { return counters_; }
@@ -113,6 +128,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
     Stream(std::shared_ptr<Device> device, kpx_stream_kind kind);
     template <typename Call> void append(const Call &call);
+    template <typename Call> void append_ready(const Call &call); // whose operands are ready
     // The caller holds the device's mutex in all of these.
     void record(Submission &work);
     void submit(Submission work);
@@ -132,7 +148,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Guarded by the device's mutex.
     bool finished_ = false; // nothing more may be appended
     PendingWork pending_;
-    // Whether pending_ has ops. If it is refused, uploads are made again, and reads report it themselves.
+    // Whether pending_ has ops or writes of parts. If it is refused, other uploads are made again, and reads report it
+    // themselves.
     bool irreplaceable_ = false;
     std::shared_ptr<Point> point_;     // of pending_, unless it is empty
     std::optional<Error> unreported_;  // of a window that another stream's call submitted

@@ -1,6 +1,7 @@
 // Buffers: ranges of slabs, large ones, budgets and limits.
 #include <map>
 
+#include "failing.hpp"
 #include "runtime/ranges.hpp"
 #include "test.hpp"
 
@@ -136,6 +137,21 @@ TEST(too_large_is_its_own_error) {
     }
     Storage whole = new_storage(device, info.max_buffer_bytes);
     CHECK(whole != nullptr);
+}
+
+// Memory is planned in whole units, also that of a region.
+TEST(the_largest_tensor_is_whole_units) {
+    static PFN_vkGetPhysicalDeviceProperties2 get;
+    open_device(); // loads the functions
+    get = VULKAN_HPP_DEFAULT_DISPATCHER.vkGetPhysicalDeviceProperties2;
+    FAILING(vkGetPhysicalDeviceProperties2, [](VkPhysicalDevice device, VkPhysicalDeviceProperties2 *out) {
+        get(device, out);
+        out->properties.limits.maxStorageBufferRange = (128 << 20) + 100;
+    });
+    kpx_error err{};
+    kpx_device_info info;
+    REQUIRE_OK(kpx_device_describe(0, &info, &err));
+    CHECK(info.max_buffer_bytes == 128 << 20);
 }
 
 TEST(zero_bytes_make_a_buffer) {

@@ -1,4 +1,6 @@
 // Windows that the driver refuses: nothing in them counts as done.
+#include <algorithm>
+
 #include "failing.hpp"
 #include "test.hpp"
 
@@ -29,6 +31,11 @@ struct Fixture {
     void write(const Storage &to, uint32_t word) {
         const std::vector<uint32_t> data = filled(word);
         write_bytes(a, to, 0, data.data(), data.size() * 4);
+    }
+    void require_nothing_pending(const Stream &stream) {
+        const uint64_t submits = stats_of(stream).submits;
+        flush(stream);
+        CHECK(stats_of(stream).submits == submits);
     }
     void require_refused_content(const Stream &stream, const Storage &of) {
         kpx_read *made = nullptr;
@@ -133,6 +140,43 @@ TEST(refused_uploads_are_no_loss) {
     flush(f.a);
     add_words(f.a, f.x, f.x, f.y, kWords);
     CHECK(download(f.b, f.y, kWords) == filled(6));
+}
+
+// Content that only the device has, of which the host writes a part: there is nothing to repeat that from.
+TEST(a_refused_write_of_a_part_is_a_loss) {
+    Fixture f;
+    kpx_error &err = f.err;
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    wait(f.a, flush(f.a));
+    const std::vector<uint32_t> half(kWords / 2, 9);
+    const kpx_array view = words_of(f.y, kWords / 2, KPX_WRITE);
+    {
+        FAILING(vkQueueSubmit, no_submit); // the call's own error, for others use that stream too
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_tensor_write(&view, f.transfers.get(), half.data(), &err));
+    }
+    CHECK(download(f.b, f.y, kWords) == filled(6)); // as if it had not been called
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    wait(f.a, flush(f.a));
+    REQUIRE_OK(kpx_tensor_write(&view, f.a.get(), half.data(), &err));
+    {
+        FAILING(vkQueueSubmit, no_submit);
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
+        CHECK(err.of_window == 1);
+    }
+    f.require_refused_content(f.b, f.y);
+}
+
+TEST(a_written_part_is_under_way_when_the_call_returns) {
+    Fixture f;
+    kpx_error &err = f.err;
+    add_words(f.a, f.x, f.x, f.y, kWords);
+    const std::vector<uint32_t> half(kWords / 2, 9);
+    const kpx_array view = words_of(f.y, kWords / 2, KPX_WRITE);
+    REQUIRE_OK(kpx_tensor_write(&view, f.transfers.get(), half.data(), &err));
+    f.require_nothing_pending(f.transfers);
+    std::vector<uint32_t> expected = filled(6);
+    std::copy(half.begin(), half.end(), expected.begin());
+    CHECK(download(f.b, f.y, kWords) == expected);
 }
 
 // A call that submits earlier work, and one that does not.
