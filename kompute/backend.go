@@ -52,7 +52,9 @@ type queue interface {
 	flush() (uint64, error)
 	// waitForRoom waits until flush and replay would not return errBusy, or until ctx is done. No lock is held.
 	waitForRoom(ctx context.Context) error
-	// wait returns when value, which flush returned, is reached, or ctx is done.
+	// abandon returns the value that is reached when what a failed stream has appended is given up. dev.mu is held.
+	abandon() uint64
+	// wait returns when value, which flush or abandon returned, is reached, or ctx is done.
 	wait(ctx context.Context, value uint64) error
 	// beginCapture makes append collect ops for a region, up to endCapture or
 	// abortCapture. Locks of these as for append.
@@ -93,3 +95,11 @@ type readback interface {
 	// drop releases the copy. Calling it again does nothing.
 	drop()
 }
+
+// emptyRead is a read of nothing.
+type emptyRead struct{}
+
+func (emptyRead) wait(context.Context) error              { return nil }
+func (emptyRead) take(f func(mem []byte, base int)) error { f(nil, 0); return nil }
+func (emptyRead) done() bool                              { return true }
+func (emptyRead) drop()                                   {}

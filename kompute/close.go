@@ -113,10 +113,13 @@ func (s *Stream) lastFlush() mark {
 		_ = s.failCapture("close", "the stream was closed", nil)
 		c.endLocked()
 	}
-	m, _ := s.flushLocked(context.Background()) // a failure poisons the stream
+	m, err := s.flushLocked(context.Background()) // a failure poisons the stream
 	s.dev.mu.Lock()
 	defer s.dev.mu.Unlock()
 	s.closed = true
+	if err != nil {
+		m.value = s.queue.abandon()
+	}
 	for s.scope != nil {
 		s.scope.close()
 	}

@@ -121,6 +121,12 @@ func (q *cpuQueue) flush() (uint64, error) {
 	return q.s.appended, nil
 }
 
+// abandon implements queue: items that were not submitted are skipped in their order, for others may wait for them.
+func (q *cpuQueue) abandon() uint64 {
+	q.start(q.s.appended)
+	return q.s.appended
+}
+
 // waitForRoom implements queue, which always has room.
 func (q *cpuQueue) waitForRoom(context.Context) error { return nil }
 
@@ -156,6 +162,8 @@ func (q *cpuQueue) work() {
 			if err != nil {
 				q.s.poisoned(err)
 			}
+		} else {
+			q.skip(batch)
 		}
 		for i := range batch {
 			q.finish(batch[i])
@@ -165,6 +173,16 @@ func (q *cpuQueue) work() {
 	}
 	q.running = false
 	d.mu.Unlock()
+}
+
+// skip waits for what the items of a failed stream depend on: later work on the same storages waits only for them.
+// dev.mu is held, but not meanwhile.
+func (q *cpuQueue) skip(batch []cpuItem) {
+	q.s.dev.mu.Unlock()
+	defer q.s.dev.mu.Lock()
+	for i := range batch {
+		_, _ = batch[i].await()
+	}
 }
 
 // timed runs a batch and, if requested, records when. dev.mu is not held.

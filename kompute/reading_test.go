@@ -144,6 +144,19 @@ func TestReadingsInFlight(t *testing.T) {
 	})
 }
 
+// An empty view may start beyond the end of its storage.
+func TestReadingsOfNothing(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		none, err := Zeros[float32](d, 4, 0)
+		require.NoError(t, err)
+		y := closing(t, closing(t, none).Slice(0, 2, 4))
+		got, err := y.ReadAsync(newStream(t, d)).Wait(bg)
+		require.NoError(t, err)
+		require.Empty(t, got)
+		require.Empty(t, read(t, y))
+	})
+}
+
 func TestReadingsThatFail(t *testing.T) {
 	t.Run("an op before", func(t *testing.T) {
 		d := openTest(t, "cpu")

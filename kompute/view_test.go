@@ -82,6 +82,7 @@ func TestLayoutsOutsideTheirStorage(t *testing.T) {
 			{Shape: []int{many, many}, Strides: []int{0, 0}}, {Shape: []int{many}, Strides: []int{many}},
 			{Shape: []int{many}, Strides: []int{math.MinInt}}, {Shape: []int{2, 2}, Strides: []int{math.MaxInt/2 + 1, math.MaxInt/2 + 1}},
 			{Shape: []int{2, 3}, Strides: []int{3, -1}, Offset: 2}, {Shape: []int{2}, Strides: []int{-5}, Offset: math.MinInt + 1}, {Shape: []int{2}, Strides: []int{5}, Offset: math.MaxInt},
+			{Shape: []int{}, Strides: []int{}, Offset: math.MaxInt}, {Shape: []int{2}, Strides: []int{1}, Offset: math.MaxInt - 1},
 		} {
 			require.ErrorIs(t, x.View().WithLayout(l).Err(), ErrShape, l)
 		}

@@ -124,6 +124,9 @@ func (q *vulkanQueue) flush() (value uint64, err error) {
 	return value, err
 }
 
+// abandon implements queue: the native stream discards what is pending when it is closed.
+func (q *vulkanQueue) abandon() uint64 { return q.s.submitted }
+
 // started records that work up to value was submitted.
 func (q *vulkanQueue) started(value uint64) {
 	q.s.dev.mu.Lock()

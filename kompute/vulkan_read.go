@@ -123,11 +123,3 @@ func (r *vulkanRead) forget() {
 		delete(r.b.d.reads, r)
 	}
 }
-
-// emptyRead is a read of nothing.
-type emptyRead struct{}
-
-func (emptyRead) wait(context.Context) error              { return nil }
-func (emptyRead) take(f func(mem []byte, base int)) error { f(nil, 0); return nil }
-func (emptyRead) done() bool                              { return true }
-func (emptyRead) drop()                                   {}

@@ -112,6 +112,9 @@ func (l Layout) Check() error {
 			return fmt.Errorf("%w: shape %v with strides %v overflows", ErrLayout, l.Shape, l.Strides)
 		}
 	}
+	if last == math.MaxInt { // whose end has no number
+		return fmt.Errorf("%w: shape %v with strides %v from offset %d overflows", ErrLayout, l.Shape, l.Strides, l.Offset)
+	}
 	return nil
 }
 
