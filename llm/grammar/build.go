@@ -9,19 +9,13 @@ const mostElements = 1 << 17
 type builder struct {
 	rules    []rule
 	elements int
-	named    map[string]int // rules of repeated parts
-	refs     map[target]int // rules of $ref
-	root     *document      // what $ref is relative to: the schema, or the innermost part with an $id
+	named    map[string]int    // rules of repeated parts
+	refs     map[*document]int // rules of $ref, by what they mean: one part has many pointers
+	root     *document         // what $ref is relative to: the schema, or the innermost part with an $id
 	depth    int
 }
 
-// target is what a $ref means.
-type target struct {
-	root    *document
-	pointer string
-}
-
-func newBuilder() *builder { return &builder{named: map[string]int{}, refs: map[target]int{}} }
+func newBuilder() *builder { return &builder{named: map[string]int{}, refs: map[*document]int{}} }
 
 // seq is a sequence of parts.
 func seq(parts ...[]element) []element {

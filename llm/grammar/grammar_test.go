@@ -92,7 +92,7 @@ func TestRefusals(t *testing.T) {
 		`{"minimum": 3}`: "minimum", `{"oneOf": [true]}`: "oneOf", `{"allOf": [true]}`: "allOf", `{"not": true}`: "not",
 		`{"minItems": -1}`: "whole", `{"maxLength": 1.5}`: "whole", `{"minLength": 3, "maxLength": 2}`: "exceeds", `{"minItems": 1e9}`: "exceeds",
 		`{"required": ["a"]}`: "not one of", `{"properties": {"a": true}, "additionalProperties": {"type": "null"}}`: "beside properties",
-		`{"$ref": "#"}`: "finite", `{"anyOf": [{"$ref": "#"}, true]}`: "itself", `{"$ref": "other.json"}`: "begin with #", `{"$ref": "#/$defs/x"}`: "not in", `{"$ref": "#/$defs/%x"}`: "escape",
+		`{"$ref": "#"}`: "finite", `{"anyOf": [{"$ref": "#"}, true]}`: "itself", `{"$ref": "other.json"}`: "neither # nor", `{"$ref": "#/$defs/x"}`: "not in", `{"$ref": "#/$defs/%x"}`: "escape",
 		`{"enum": []}`: "no value", `{"enum": 1}`: "not a list", `{"anyOf": []}`: "not a list", `{"$ref": "#/$defs/x", "type": "null"}`: "beside",
 		`{"properties": {"a": {"$ref": "#"}}, "required": ["a"]}`: "finite", deep: "levels", `{"type": "null", "type": "null"}`: "duplicate", `{"type": ["string", "null", "string"]}`: "twice",
 		`{"type": "array", "maxItems": 9000, "items": {"type": "string", "maxLength": 9000}}`:   "",

@@ -3,10 +3,8 @@ package grammar
 import (
 	"fmt"
 	"math"
-	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 func (b *builder) anyOf(_, v *document, path string) ([]element, error) {
@@ -48,6 +46,8 @@ func (b *builder) oneOfValues(d *document, values []*document, path string) ([]e
 	for _, v := range values {
 		if slices.ContainsFunc(kinds, v.is) {
 			out = append(out, lit(string(v.raw)))
+		} else {
+			b.elements++ // it was looked at: the limit of the size bounds the work as well
 		}
 	}
 	if len(out) == 0 {
@@ -72,50 +72,4 @@ func (d *document) is(kind string) bool {
 	}
 	n, err := strconv.ParseFloat(string(d.raw), 64)
 	return kind == "number" || kind == "integer" && err == nil && n == math.Trunc(n)
-}
-
-// isRoot reports whether $ref in a schema are relative to it. A property or a definition may be
-// named $id as well, but is no string.
-func (d *document) isRoot() bool {
-	id := d.get("$id")
-	return id != nil && id.kind == '"'
-}
-
-// ref compiles a part of the same schema, once.
-func (b *builder) ref(_, v *document, path string) ([]element, error) {
-	fragment, ok := v.text()
-	pointer, err := url.PathUnescape(fragment) // a pointer in a URI has its escapes as well
-	if err != nil {
-		return nil, &SchemaError{path, fmt.Sprintf("%s: %v", v.raw, err)}
-	}
-	if !ok || pointer != "#" && !strings.HasPrefix(pointer, "#/") {
-		return nil, &SchemaError{path, fmt.Sprintf("%s does not begin with #", v.raw)}
-	}
-	to := target{b.root, pointer}
-	if i, ok := b.refs[to]; ok {
-		return []element{{rule: i}}, nil
-	}
-	defer func() { b.root = to.root }()
-	d := b.root
-	for _, name := range strings.Split(pointer, "/")[1:] {
-		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
-		if i, err := strconv.Atoi(name); err == nil && d.kind == '[' && i >= 0 && i < len(d.items) {
-			d = d.items[i]
-		} else {
-			d = d.get(name)
-		}
-		if d == nil {
-			return nil, &SchemaError{path, fmt.Sprintf("%s is not in the schema", v.raw)}
-		}
-		if d.isRoot() {
-			b.root = d
-		}
-	}
-	i := b.reserve()
-	b.refs[to] = i
-	inner, err := b.compile(d, pointer)
-	if err != nil {
-		return nil, err
-	}
-	return b.define(i, inner), nil
 }
