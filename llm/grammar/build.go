@@ -1,6 +1,9 @@
 package grammar
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // mostElements bounds the size of a grammar.
 const mostElements = 1 << 17
@@ -108,7 +111,8 @@ func (b *builder) grammar(root []element, v *Vocabulary) (*Grammar, error) {
 	if b.elements >= mostElements {
 		return nil, &SchemaError{"#", fmt.Sprintf("its grammar has more than %d parts", mostElements)}
 	}
-	if !b.ends(root) {
+	finite := b.finite()
+	if !ends(root, finite) {
 		return nil, &SchemaError{"#", "no finite value can meet it"}
 	}
 	empty := b.empty()
@@ -116,6 +120,7 @@ func (b *builder) grammar(root []element, v *Vocabulary) (*Grammar, error) {
 	if ranks == nil {
 		return nil, &SchemaError{"#", "$ref: a schema refers to itself and to nothing else"}
 	}
+	b.prune(finite)
 	var places uint32
 	for _, r := range b.rules {
 		for _, alternative := range r {
@@ -131,28 +136,39 @@ func (b *builder) grammar(root []element, v *Vocabulary) (*Grammar, error) {
 	return g, nil
 }
 
-// ends reports whether there is a finite text of this form.
-func (b *builder) ends(root []element) bool {
+// finite reports of each rule whether there is a finite text of it.
+func (b *builder) finite() []bool {
 	finite := make([]bool, len(b.rules))
-	all := func(x []element) bool {
-		for _, e := range x {
-			if e.set == nil && !finite[e.rule] {
-				return false
-			}
-		}
-		return true
-	}
 	for changed := true; changed; {
 		changed = false
 		for i, r := range b.rules {
 			for _, alternative := range r {
-				if !finite[i] && all(alternative) {
+				if !finite[i] && ends(alternative, finite) {
 					finite[i], changed = true, true
 				}
 			}
 		}
 	}
-	return all(root)
+	return finite
+}
+
+// ends reports whether there is a finite text of this form.
+func ends(form []element, finite []bool) bool {
+	for _, e := range form {
+		if e.set == nil && !finite[e.rule] {
+			return false
+		}
+	}
+	return true
+}
+
+// prune removes alternatives without a finite text: an answer that began one could only be cut off.
+// What is left means the same, for such an alternative neither ends nor is empty, and refers to no
+// rule that has lost all of its alternatives.
+func (b *builder) prune(finite []bool) {
+	for i := range b.rules {
+		b.rules[i] = slices.DeleteFunc(b.rules[i], func(alternative []element) bool { return !ends(alternative, finite) })
+	}
 }
 
 // empty reports of each rule whether a text of it may be empty.

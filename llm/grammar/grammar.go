@@ -52,9 +52,10 @@ type Grammar struct {
 // minItems, maxItems; minLength, maxLength; enum, const; anyOf; and $ref within the
 // schema or, in a part that has an $id, within the innermost such part. title,
 // description, default, examples, deprecated, readOnly, writeOnly, $comment and $schema
-// change nothing. Properties that a schema does not name
-// are not generated. true, {} and a type alone stand for all values, or all of that
-// type.
+// change nothing. Properties that a schema does not name are not generated, and neither
+// are parts that nothing finite can meet, such as an object that requires itself, where
+// something else is allowed. true, {} and a type alone stand for all values, or all of
+// that type.
 //
 // White space is a single space, or a line break with up to 20 spaces or tabs.
 // Integers have up to 18 digits; other numbers up to 15 before and 15 after the
