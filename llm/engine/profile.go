@@ -55,10 +55,7 @@ func (t *stepper) profile(ctx context.Context, times int) ([]StepProfile, error)
 		return nil, fmt.Errorf("engine: %w: this device cannot capture steps", kompute.ErrUnsupported)
 	}
 	var all []StepProfile
-	for z, c := range t.sizes {
-		if z != c.size || z.slot != 0 || !c.used { // another one's place, or the same again
-			continue
-		}
+	for _, c := range t.lastOfEachKind() {
 		nowhere := c.hostPlaces[2*c.rows : 3*c.rows]
 		for i := range nowhere {
 			nowhere[i] = -1
@@ -76,4 +73,18 @@ func (t *stepper) profile(ctx context.Context, times int) ([]StepProfile, error)
 		return cmp.Or(cmp.Compare(a.Rows, b.Rows), cmp.Compare(a.Chosen, b.Chosen))
 	})
 	return all, t.stream.Err()
+}
+
+// lastOfEachKind returns the steps that have run: of those that differ only in their slot, the one
+// that ran last.
+func (t *stepper) lastOfEachKind() map[size]*step {
+	last := map[size]*step{}
+	for z, c := range t.sizes {
+		kind := c.size
+		kind.slot = 0
+		if z == c.size && c.used > 0 && (last[kind] == nil || last[kind].used < c.used) { // otherwise another one's place, or not the last
+			last[kind] = c
+		}
+	}
+	return last
 }

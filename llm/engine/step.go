@@ -48,7 +48,7 @@ type step struct {
 	hostPlaces []int32
 	hostInputs []uint32
 	listed     []listed // what the rows of the page table hold
-	used       bool
+	used       uint64   // the number of its last use among those of all steps; 0: none
 }
 
 // listed is a row of a page table.

@@ -24,7 +24,9 @@ type stepper struct {
 	// the next step and for the host.
 	ring  *kompute.Mapped[uint32]
 	sizes map[size]*step
-	idle  []uint32 // the sampling parameters of a row that is not used
+	// started is how many steps were started.
+	started uint64
+	idle    []uint32 // the sampling parameters of a row that is not used
 	// uncaptured: the device cannot capture steps.
 	uncaptured bool
 }
@@ -115,7 +117,8 @@ func (t *stepper) start(ctx context.Context, f *pendingStep) error {
 	if err != nil {
 		return err
 	}
-	f.step, c.used = c, true
+	t.started++
+	f.step, c.used = c, t.started
 	if err := errors.Join(t.fill(c, f), t.list(c, f)); err != nil {
 		return err
 	}

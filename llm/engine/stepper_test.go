@@ -62,3 +62,19 @@ func TestPagesOfAStep(t *testing.T) {
 	s.config.PageTokens = 6400
 	require.Equal(t, 2, s.sizeFor(f).pages)
 }
+
+// Of steps that differ only in their slot, the last one is profiled; none that has not run is, and
+// none under the size of another that it replaces.
+func TestStepsToProfile(t *testing.T) {
+	one, two, large := size{rows: 1}, size{rows: 2}, size{rows: 64}
+	at := func(z size, slot int) size {
+		z.slot = slot
+		return z
+	}
+	s := &stepper{sizes: map[size]*step{}}
+	for used, z := range []size{at(large, 0), at(one, 1), at(one, 0), at(two, 0), at(two, 1)} {
+		s.sizes[z] = &step{size: z, used: uint64(used)}
+	}
+	s.sizes[size{rows: 32, slot: 1}] = s.sizes[at(two, 1)]
+	require.Equal(t, map[size]*step{one: s.sizes[at(one, 0)], two: s.sizes[at(two, 1)]}, s.lastOfEachKind())
+}

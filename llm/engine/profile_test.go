@@ -1,0 +1,31 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
+)
+
+// A profile has each kind of step once, also those that were only ever the second step in flight.
+func TestProfileOfAllSteps(t *testing.T) {
+	eachSmall(t, func(d demo) {
+		e := d.engine(engine.Config{Sequences: 2, Context: 128, PageTokens: 8})
+		defer d.close(e)
+		for _, prompt := range []int{1, 60, 1, 1} { // a step for each, and every other one in the same slot
+			s, err := e.Submit(d.Context(), engine.Request{Prompt: make([]int, prompt), MaxTokens: 1})
+			require.NoError(d, err)
+			_, err = s.Result(d.Context())
+			require.NoError(d, err)
+		}
+		require.EqualValues(d, 4, e.Stats().Steps)
+		profiles, err := e.Profile(d.Context(), 1)
+		require.NoError(d, err)
+		var rows []int
+		for _, p := range profiles {
+			rows = append(rows, p.Rows)
+		}
+		require.Equal(d, []int{1, 64}, rows)
+	})
+}
