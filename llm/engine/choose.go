@@ -38,11 +38,11 @@ func newChooser(r *Request, t *tokenizer.Tokenizer) *chooser {
 	if len(r.LogitBias) > 0 {
 		c.processors = append(c.processors, biases(r.LogitBias))
 	}
-	if r.Logits != nil {
-		c.processors = append(c.processors, func(q *sequence, logits []float32) error { return r.Logits(q.tokens, logits) })
-	}
 	if r.MinTokens > 0 && len(r.EOS) > 0 {
 		c.processors = append(c.processors, notBefore(r.MinTokens, r.EOS))
+	}
+	if r.Logits != nil {
+		c.processors = append(c.processors, func(q *sequence, logits []float32) error { return r.Logits(q.tokens, logits) })
 	}
 	if r.Grammar != nil {
 		c.constraint = newConstraint(r, t)

@@ -54,6 +54,20 @@ func TestProcessors(t *testing.T) {
 	})
 }
 
+// The hook for logits sees what all fields above it have done, and may undo it.
+func TestTheHookComesAfterTheFieldsAbove(t *testing.T) {
+	never := float32(math.Inf(-1))
+	r := Request{EOS: []int{1}, MinTokens: 2, LogitBias: map[int]float64{0: 3}, Logits: func(tokens []int32, logits []float32) error {
+		require.Equal(t, []int32{7}, tokens)
+		require.Equal(t, []float32{4, never, 1}, logits)
+		logits[1] = 5
+		return nil
+	}}
+	id, _, err := newChooser(&r, nil).choose(&sequence{request: &r, tokens: []int32{7}, prompt: 1}, []float32{1, 9, 1})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, id)
+}
+
 // Log-probabilities are those of the unchanged logits, and the likeliest tokens
 // are in order, with the lower ID first among equals.
 func TestLogprobs(t *testing.T) {
