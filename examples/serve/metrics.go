@@ -73,7 +73,7 @@ var engineMetrics = []struct {
 	gauge("pages_free", "Pages that no request uses.", func(s engine.Stats) float64 { return float64(s.FreePages) }),
 	counter("steps_total", "Steps of the engine; generated tokens by steps is the mean batch.", func(s engine.Stats) float64 { return float64(s.Steps) }),
 	counter("host_seconds_total", "The host's own time on steps.", func(s engine.Stats) float64 { return s.HostTime.Seconds() }),
-	counter("prompt_tokens_total", "Tokens of prompts that were computed.", func(s engine.Stats) float64 { return float64(s.PromptTokens) }),
+	counter("prompt_tokens_total", "Tokens of prompts that were computed, and tokens of answers that were computed again.", func(s engine.Stats) float64 { return float64(s.PromptTokens) }),
 	counter("shared_tokens_total", "Tokens of prompts that were in the cache already.", func(s engine.Stats) float64 { return float64(s.SharedTokens) }),
 	counter("generated_tokens_total", "Tokens that were generated.", func(s engine.Stats) float64 { return float64(s.GeneratedTokens) }),
 	gauge("devices", "Devices that can run steps.", func(s engine.Stats) float64 { return float64(s.Devices) }),

@@ -130,9 +130,7 @@ func (r *replica) finish(f *pendingStep, host []choice) {
 	states := f.states
 	for i := range f.pieces {
 		p := &f.pieces[i]
-		if p.chosen == 0 || p.first < p.prompt {
-			e.stats.PromptTokens += uint64(p.count)
-		}
+		e.stats.PromptTokens += uint64(p.promptTokens())
 		if p.embed != nil {
 			r.embedded(p, states[:p.count*e.limits.Width])
 			states = states[p.count*e.limits.Width:]

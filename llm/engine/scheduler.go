@@ -22,6 +22,12 @@ type piece struct {
 	source int
 }
 
+// promptTokens returns how many tokens of the piece are of the prompt, or are fed again. The others
+// are an answer's, fed for the first time: a token is chosen behind each of them.
+func (p *piece) promptTokens() int {
+	return max(min(p.count, p.prompt-p.first), p.count-p.chosen)
+}
+
 // scheduler decides what each step of a replica feeds. It is guarded by the engine's
 // lock.
 type scheduler struct {
