@@ -60,6 +60,8 @@ type Grammar struct {
 // White space is a single space, or a line break with up to 20 spaces or tabs.
 // Integers have up to 18 digits; other numbers up to 15 before and 15 after the
 // point, and two in the exponent.
+//
+// A nil vocabulary is one without tokens: matchers follow texts, but allow no token.
 func Compile(schema []byte, v *Vocabulary, o Options) (*Grammar, error) {
 	return CompileAny(v, Alternative{schema, o})
 }
@@ -72,6 +74,9 @@ type Alternative struct {
 
 // CompileAny is Compile for texts of one of several forms.
 func CompileAny(v *Vocabulary, alternatives ...Alternative) (*Grammar, error) {
+	if v == nil {
+		v = &Vocabulary{}
+	}
 	b := newBuilder()
 	var all [][]element
 	for _, a := range alternatives {

@@ -84,6 +84,20 @@ func TestForms(t *testing.T) {
 	require.True(t, accepts(Object(bytesAlone()), `{"a":{"b":[]}}`))
 }
 
+// A grammar without a vocabulary follows texts, and allows no token.
+func TestNoVocabulary(t *testing.T) {
+	for _, v := range []*Vocabulary{nil, {}} {
+		g := Object(v)
+		require.Zero(t, g.Vocabulary().Size())
+		m := g.Matcher()
+		mask, err := m.Mask()
+		require.NoError(t, err)
+		require.Empty(t, mask)
+		require.False(t, m.Accept(0))
+		require.True(t, accepts(g, `{"a":1}`))
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	deep := strings.Repeat(`{"items":`, 80) + "true" + strings.Repeat("}", 80)
 	for schema, reason := range map[string]string{
