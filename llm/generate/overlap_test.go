@@ -30,7 +30,7 @@ func TestOverlap(t *testing.T) {
 	want := make(map[kompute.DType][]int)
 	for _, cache := range types {
 		withSession(t, f, cpu, model.Options{CacheType: cache}, func(s *Session) {
-			want[cache] = generated(t, s, far, 24)
+			want[cache] = generated(t, s, far, 8)
 		})
 	}
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
@@ -38,11 +38,10 @@ func TestOverlap(t *testing.T) {
 		for _, cache := range types {
 			withSession(t, f, d, model.Options{CacheType: cache}, func(s *Session) {
 				if cache == array.Float32 {
-					for _, c := range cases[:2] {
-						require.Equal(t, c.GeneratedIDs, generated(t, s, c.PromptIDs, len(c.GeneratedIDs), f.EOS()...))
-					}
+					c := cases[1] // a short one: CPU drivers take long where dispatches wait
+					require.Equal(t, c.GeneratedIDs, generated(t, s, c.PromptIDs, len(c.GeneratedIDs), f.EOS()...))
 				}
-				require.Equal(t, want[cache], generated(t, s, far, 24), "%v", cache)
+				require.Equal(t, want[cache], generated(t, s, far, 8), "%v", cache)
 				described, err := s.Region().Describe()
 				require.NoError(t, err)
 				requireOrdered(t, described)
