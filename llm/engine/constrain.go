@@ -22,23 +22,35 @@ func newConstraint(r *Request, t *tokenizer.Tokenizer) *constraint {
 	return &constraint{matcher: r.Grammar.Matcher(), eos: r.EOS, after: r.GrammarAfter, decoder: t.NewDecoder(tokenizer.KeepSpecial)}
 }
 
+// impossible is the logit of a token that must not be chosen.
+var impossible = float32(math.Inf(-1))
+
 // process is a processor that allows only tokens that may follow. Those of EOS, which may
-// have a text, do so where the constrained text may end.
+// have a text, do so where the constrained text may end, and so not before it has begun.
 func (c *constraint) process(_ *sequence, logits []float32) error {
-	if c.after != "" {
-		return nil
-	}
-	impossible := float32(math.Inf(-1))
 	ends := map[int]float32{}
 	for _, id := range c.eos {
 		if id < 0 || id >= len(logits) {
 			continue
 		}
 		ends[id] = impossible // whatever its text
-		if c.matcher.Complete() {
+		if c.after == "" && c.matcher.Complete() {
 			ends[id] = logits[id]
 		}
 	}
+	if c.after == "" {
+		if err := c.mask(logits); err != nil {
+			return err
+		}
+	}
+	for id, v := range ends {
+		logits[id] = v
+	}
+	return nil
+}
+
+// mask makes tokens impossible that the grammar does not allow.
+func (c *constraint) mask(logits []float32) error {
 	mask, err := c.matcher.Mask()
 	if err != nil {
 		return err
@@ -49,9 +61,6 @@ func (c *constraint) process(_ *sequence, logits []float32) error {
 				logits[word*64+i] = impossible
 			}
 		}
-	}
-	for id, v := range ends {
-		logits[id] = v
 	}
 	return nil
 }

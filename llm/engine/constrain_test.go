@@ -53,6 +53,31 @@ func TestEndsWithText(t *testing.T) {
 	require.False(t, c.matcher.Ended())
 }
 
+// An answer cannot end before its constrained text has begun.
+func TestNoEndBeforeTheGrammar(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(`{"model":{"type":"BPE","vocab":{"A:":0,"1":1,"x":2},"merges":[]},
+		"pre_tokenizer":{"type":"ByteLevel","use_regex":false},"decoder":{"type":"ByteLevel"}}`))
+	require.NoError(t, err)
+	g, err := grammar.Compile([]byte(`{"enum":[1,11]}`), grammar.NewVocabulary(tok, 3), grammar.Options{})
+	require.NoError(t, err)
+	c := newConstraint(&Request{Grammar: g, GrammarAfter: "A:", EOS: []int{2, -1, 3}}, tok)
+	never := float32(math.Inf(-1))
+	for _, step := range []struct {
+		want []float32
+		next int
+	}{
+		{[]float32{1, 2, never}, 1}, // the beginning has not come, so all but the end is free
+		{[]float32{1, 2, never}, 0},
+		{[]float32{never, 2, never}, 1},
+		{[]float32{never, 2, 3}, 2},
+	} {
+		logits := []float32{1, 2, 3}
+		require.NoError(t, c.process(nil, logits))
+		require.Equal(t, step.want, logits)
+		require.False(t, c.accept(step.next))
+	}
+}
+
 // A grammar with which a mask takes too much work ends the request.
 func TestGrammarOfTooMuchWork(t *testing.T) {
 	vocabulary, properties := map[string]int{}, map[string]any{}
