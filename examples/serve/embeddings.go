@@ -77,10 +77,10 @@ func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded, q
 const busyPause = 20 * time.Millisecond
 
 // embed requests the embeddings of as many texts at a time as can run at once, so
-// that a large request does not fill the queue. Once some are there, it waits for room for
-// the others.
+// that a large request does not fill the queue, but of no more than may wait: the engine takes
+// all texts of a call into its queue. Once some are there, it waits for room for the others.
 func (s *server) embed(ctx context.Context, m *loaded, q engine.EmbedRequest) (out [][]float32, err error) {
-	all, most := q.Inputs, s.options.places()
+	all, most := q.Inputs, min(s.options.places(), s.options.engine.Queue)
 	for len(all) > 0 {
 		n := min(most, len(all))
 		q.Inputs, all = all[:n], all[n:]

@@ -106,6 +106,12 @@ func TestEmbeddingsWhileBusy(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/embeddings", `{"input":"a"}`).status)
 }
 
+// A queue that is shorter than what can run at once takes all texts nevertheless.
+func TestEmbeddingsWithAShortQueue(t *testing.T) {
+	s := start(t, nil, "--queue", "2")
+	require.Len(t, s.embedded(`{"input":["a","b","c","d","e"]}`).Data, 5)
+}
+
 // A request that waits for room ends when its time is over.
 func TestEmbeddingsWhileBusyForLong(t *testing.T) {
 	calls := 0
