@@ -126,6 +126,27 @@ func TestEmbeddingsWhileBusyForLong(t *testing.T) {
 	require.Equal(t, http.StatusGatewayTimeout, s.post("/v1/embeddings", `{"input":["a","b","c","d","e"]}`).status)
 }
 
+// An error names the input among all of them, and comes before any is computed.
+func TestBadInputAmongMany(t *testing.T) {
+	calls := 0
+	s := start(t, func(m *loaded) {
+		m.embed = func(ctx context.Context, q engine.EmbedRequest) ([][]float32, error) {
+			calls++
+			return m.engine.Embed(ctx, q)
+		}
+	}, "--context", "64")
+	for wrong, why := range map[string]string{`[1],[99999]`: "token 99999", `[1],[]`: "empty", `[1],[` + strings.Repeat("1,", 64) + `1]`: "context of 64"} {
+		a := s.post("/v1/embeddings", `{"input":[`+strings.Repeat("[1],", 5)+wrong+`]}`)
+		require.Equal(t, http.StatusBadRequest, a.status, wrong)
+		require.Equal(t, "input.6", a.Error.Param, wrong)
+		require.Contains(t, a.Error.Message, why)
+	}
+	require.Equal(t, "input.2", s.post("/v1/embeddings", `{"input":["a","b",""]}`).Error.Param)
+	require.Equal(t, "input", s.post("/v1/embeddings", `{"input":[99999]}`).Error.Param)
+	require.Equal(t, "prompt.1", s.post("/v1/completions", `{"prompt":["a",""]}`).Error.Param)
+	require.Zero(t, calls)
+}
+
 func TestBadEmbeddings(t *testing.T) {
 	s := start(t, nil, "--context", "64")
 	for body, want := range map[string]string{

@@ -2,26 +2,45 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// encode returns the tokens of prompts in a field of a request.
+// encode returns the tokens of prompts in a field of a request. All of them are checked, so that
+// an error names the one that is wrong, and comes before any of them is computed.
 func (m *loaded) encode(ctx context.Context, param string, p prompts, encode func(context.Context, string) ([]int, error)) ([][]int, error) {
+	name := func(i int) string {
+		if len(p.texts)+len(p.ids) == 1 {
+			return param
+		}
+		return fmt.Sprintf("%s.%d", param, i)
+	}
 	out := p.ids
-	for _, text := range p.texts {
+	for i, text := range p.texts {
 		if err := m.checkSize(len(text)); err != nil {
 			return nil, err
 		}
 		ids, err := encode(ctx, text)
+		if errors.Is(err, generate.ErrPrompt) || errors.Is(err, tokenizer.ErrEncoding) {
+			err = bad(name(i), "%v", err)
+		}
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, ids)
 	}
-	for _, ids := range out {
-		if err := m.checkLength(param, ids); err != nil {
+	limits := m.folder.Limits()
+	limits.Context = m.context
+	for i, ids := range out {
+		if err := m.checkLength(name(i), ids); err != nil {
 			return nil, err
+		}
+		if err := generate.CheckPrompt(limits, ids); err != nil {
+			return nil, bad(name(i), "%v", err)
 		}
 	}
 	return out, nil
