@@ -65,6 +65,12 @@ func TestChoices(t *testing.T) {
 	a = s.post("/v1/completions", `{"prompt":"Hello","n":7}`)
 	require.Equal(t, http.StatusBadRequest, a.status)
 	require.Equal(t, "n: 7 are more than the 6 that may wait here", a.Error.Message)
+	// Four run and six wait, and to try again would not change that.
+	a = s.post("/v1/completions", `{"prompt":["a","b","c"],"n":4}`)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Empty(t, a.header.Get("Retry-After"))
+	require.Equal(t, "n: 4 for each of 3 prompts are more than the 10 that may run or wait here", a.Error.Message)
+	require.Equal(t, http.StatusOK, s.post("/v1/completions", `{"prompt":["a","b"],"n":5,"max_tokens":1}`).status)
 }
 
 // A stream begins with the roles of all choices in order, as OpenAI's client for Python requires.
