@@ -201,7 +201,7 @@ func TestBadRequests(t *testing.T) {
 		`{"n":0,` + question + `}`:                                                 "n: 0",
 		`{"n":1000,` + question + `}`:                                              "n: 1000",
 		`{"max_tokens":0,` + question + `}`:                                        "max_tokens: 0",
-		`{"max_completion_tokens":-1,` + question + `}`:                            "max_tokens: -1",
+		`{"max_completion_tokens":-1,` + question + `}`:                            "max_completion_tokens: -1",
 		`{"stop":"",` + question + `}`:                                             "stop: an empty text",
 		`{"stop":[1],` + question + `}`:                                            "stop",
 		`{"stop":"` + strings.Repeat("x", 2000) + `",` + question + `}`:            "stop: more than",

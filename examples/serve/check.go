@@ -73,8 +73,11 @@ func checkTop(param string, n int) error {
 
 // check rejects values out of range and unsupported fields.
 func (q *chatRequest) check(m *loaded) error {
-	if q.MaxCompletionTokens != nil {
-		q.MaxTokens = q.MaxCompletionTokens
+	if n := q.MaxCompletionTokens; n != nil {
+		if *n < 1 {
+			return bad("max_completion_tokens", "%d is less than 1", *n)
+		}
+		q.MaxTokens = n
 	}
 	if err := q.common.check(m); err != nil {
 		return err
