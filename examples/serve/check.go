@@ -91,7 +91,7 @@ func (q *chatRequest) check(m *loaded) error {
 		return unsupported("functions", "use tools")
 	case q.Audio != nil && q.Audio.Kind() != 'n':
 		return unsupported("audio", "this model writes text")
-	case string(q.ToolChoice) == `"none"`:
+	case q.toolChoice() == "none":
 		q.Tools = nil
 	}
 	if len(q.Tools) > 0 && !m.tools {

@@ -145,7 +145,7 @@ func TestTools(t *testing.T) {
 	require.Len(t, a.Choices[0].Message.ToolCalls, 1)
 	require.Equal(t, "tool_calls", a.Choices[0].Finish)
 	// Without tools, and with a choice of none, tags are text.
-	for _, more := range []string{"", tools + `"tool_choice":"none",`} {
+	for _, more := range []string{"", tools + `"tool_choice":"none",`, tools + `"tool_choice":"\u006eone",`} {
 		a = s.post("/v1/chat/completions", `{`+more+question+`}`)
 		require.Empty(t, a.Choices[0].Message.ToolCalls)
 		require.Contains(t, a.Choices[0].Message.Content, "<tool_call>")
@@ -205,7 +205,7 @@ func TestResponseFormat(t *testing.T) {
 func TestForcedTools(t *testing.T) {
 	s := start(t, func(m *loaded) { m.tools = true })
 	tools := `"max_tokens":150,"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"days":{"enum":[1,2]}},"required":["days"]}}},{"type":"function","function":{"name":"now"}}],`
-	for choice, want := range map[string][]string{`"required"`: {"weather", "now"}, `{"type":"function","function":{"name":"weather"}}`: {"weather"}} {
+	for choice, want := range map[string][]string{`"required"`: {"weather", "now"}, `"\u0072equired"`: {"weather", "now"}, `{"type":"function","function":{"name":"weather"}}`: {"weather"}} {
 		a := s.post("/v1/chat/completions", `{`+tools+`"tool_choice":`+choice+`,`+question+`}`)
 		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
 		require.Len(t, a.Choices[0].Message.ToolCalls, 1, "%+v", a.Choices[0])
@@ -236,7 +236,7 @@ func TestForcedTools(t *testing.T) {
 			require.Equal(t, "5", strings.TrimSpace(a.Choices[0].Message.Content))
 		}
 	}
-	for _, choice := range []string{`"x"`, `3`, `{"type":"function","function":{"name":"other"}}`} {
+	for _, choice := range []string{`"x"`, `""`, `3`, `{"type":"function","function":{"name":"other"}}`} {
 		a := s.post("/v1/chat/completions", `{`+tools+`"tool_choice":`+choice+`,`+question+`}`)
 		require.Equal(t, http.StatusBadRequest, a.status, choice)
 		require.Equal(t, "tool_choice", a.Error.Param)

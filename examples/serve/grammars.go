@@ -138,12 +138,25 @@ type tool struct {
 	} `json:"function"`
 }
 
+// toolChoice returns tool_choice if it is a string, "" without one, and otherwise its JSON.
+func (q *chatRequest) toolChoice() (choice string) {
+	switch q.ToolChoice.Kind() {
+	case 0, 'n':
+		return ""
+	case '"':
+		if json.Unmarshal(q.ToolChoice, &choice) == nil && choice != "" {
+			return choice
+		}
+	}
+	return string(q.ToolChoice)
+}
+
 // forcedTools returns the tools one of which must be called, by tool_choice.
 func (q *chatRequest) forcedTools() ([]stdjson.RawMessage, error) {
-	switch string(q.ToolChoice) {
-	case "", "null", `"auto"`, `"none"`:
+	switch q.toolChoice() {
+	case "", "auto", "none":
 		return nil, nil
-	case `"required"`:
+	case "required":
 		if len(q.Tools) == 0 {
 			return nil, bad("tool_choice", "there are no tools")
 		}
