@@ -1,9 +1,10 @@
 package main
 
 import (
-	"bytes"
 	stdjson "encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-json-experiment/json"
@@ -39,8 +40,8 @@ func newGrammars(t *tokenizer.Tokenizer, size int) *grammars {
 	}
 }
 
-// compile returns the grammar of texts of one of these forms.
-func (g *grammars) compile(forms ...grammar.Alternative) (*grammar.Grammar, error) {
+// compile returns the grammar of texts of one of these forms, which may be that of calls of tools.
+func (g *grammars) compile(tools []stdjson.RawMessage, forms ...grammar.Alternative) (*grammar.Grammar, error) {
 	key := ""
 	for _, a := range forms {
 		key += fmt.Sprintf("%q %q %q\n", a.Before, a.Schema, a.After)
@@ -52,6 +53,9 @@ func (g *grammars) compile(forms ...grammar.Alternative) (*grammar.Grammar, erro
 		return known, nil
 	}
 	out, err := grammar.CompileAny(g.vocabulary(), forms...)
+	if err == nil {
+		err = onlyObjects(out, tools)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +88,7 @@ func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := m.grammars.compile(call)
+	out, err := m.grammars.compile(tools, call)
 	if err != nil {
 		return nil, bad("tools", "%v", err)
 	}
@@ -92,8 +96,8 @@ func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 }
 
 // answerGrammar is the grammar of an answer of that form, or of a call of one of the tools. If a
-// tool's parameters have keywords that grammars do not support, no tool's arguments are
-// constrained. If even that cannot be compiled, only the form is allowed.
+// tool's parameters have keywords that grammars do not support, or allow what is no object, the
+// arguments of all tools may be any object. If even that cannot be compiled, only the form is allowed.
 func (m *loaded) answerGrammar(form grammar.Alternative, tools []stdjson.RawMessage) (*grammar.Grammar, error) {
 	if len(tools) > 0 {
 		for _, exactly := range []bool{true, false} {
@@ -101,12 +105,12 @@ func (m *loaded) answerGrammar(form grammar.Alternative, tools []stdjson.RawMess
 			if err != nil {
 				return nil, err
 			}
-			if out, err := m.grammars.compile(form, call); err == nil {
+			if out, err := m.grammars.compile(tools, form, call); err == nil {
 				return out, nil
 			}
 		}
 	}
-	out, err := m.grammars.compile(form)
+	out, err := m.grammars.compile(nil, form)
 	if err != nil {
 		return nil, bad("response_format", "%v", err)
 	}
@@ -200,7 +204,8 @@ func callSchema(tools []stdjson.RawMessage, exactly bool) ([]byte, error) {
 	return json.Marshal(map[string][]jsontext.Value{"anyOf": calls})
 }
 
-// rooted returns a schema to be part of another one: it gets an $id, so that its $ref are relative to it.
+// rooted returns a schema of arguments to be part of another one: it gets an $id, so that its
+// $ref are relative to it. If it does not say which values it allows, it allows only objects.
 func rooted(schema jsontext.Value) (jsontext.Value, error) {
 	if schema.Kind() != '{' {
 		return jsontext.Value(`{"type":"object"}`), nil
@@ -209,14 +214,39 @@ func rooted(schema jsontext.Value) (jsontext.Value, error) {
 	if err := json.Unmarshal(schema, &members); err != nil {
 		return nil, err
 	}
-	rest := bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(schema), []byte("{")))
-	switch {
-	case len(members) == 0:
-		return jsontext.Value(`{"$id":""}`), nil
-	case members["$id"] != nil:
-		return schema, nil
+	has := func(name string) bool { return members[name] != nil }
+	var more []string
+	if !has("$id") {
+		more = append(more, `"$id":""`)
 	}
-	return append(jsontext.Value(`{"$id":"",`), rest...), nil
+	if !slices.ContainsFunc([]string{"type", "anyOf", "const", "enum", "$ref"}, has) {
+		more = append(more, `"type":"object"`)
+	}
+	rest := strings.TrimLeft(strings.TrimLeft(string(schema), space)[1:], space)
+	if len(members) > 0 {
+		more = append(more, rest)
+		rest = ""
+	}
+	return jsontext.Value("{" + strings.Join(more, ",") + rest), nil
+}
+
+// onlyObjects returns an error if a grammar allows calls whose arguments are neither objects nor
+// null, for none: an answer with such a call would be text.
+func onlyObjects(g *grammar.Grammar, tools []stdjson.RawMessage) error {
+	for _, raw := range tools {
+		var t tool
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return err
+		}
+		call := g.Matcher()
+		call.AcceptText(callTag + "\n" + `{"name":` + string(quoted(t.Function.Name)) + `,"arguments":`)
+		for _, begin := range strings.Split(`["tf-0123456789`, "") {
+			if call.AcceptText(begin) {
+				return fmt.Errorf("the parameters of %q allow values that are not objects, which no call can have as its arguments", t.Function.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // constrain restricts the answer to a grammar, after the model's thoughts. A model

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/require"
+)
+
+// The arguments of a forced call are an object, also where the function's parameters do not say so.
+func TestForcedArguments(t *testing.T) {
+	s := start(t, func(m *loaded) { m.tools = true })
+	forced := func(parameters string) (*chatRequest, string) {
+		tools := fmt.Sprintf(`"tools":[{"function":{"name":"g"}},{"function":{"name":"f","parameters":%s}}]`, parameters)
+		body, q := `{`+tools+`,"tool_choice":"required",`+question+`}`, new(chatRequest)
+		require.NoError(t, s.decode(t.Context(), []byte(body), q))
+		return q, body
+	}
+	for parameters, fits := range map[string]string{
+		`null`: `{"a":1}`, `true`: `{"a":1}`, `{}`: `{"a":1}`, `{ }`: `{"a":1}`, `{"description":"x"}`: `{"a":1}`, `{"$id":"x"}`: `{"a":1}`,
+		`{"items":{"type":"string"}}`: `{"a":1}`, `{ "required": [] }`: `{"a":1}`,
+		`{"properties":{"a":{"enum":[1]}},"minLength":3}`: `{"a":1}`,
+		`{"const":{"a":1}}`:                             `{"a":1}`,
+		`{"anyOf":[{"type":"object"},{"type":"null"}]}`: `{"a":1}`,
+		`{"type":["object","null"]}`:                    `null`,
+		`{"$ref":"#/$defs/p","$defs":{"p":{"properties":{"a":{"$ref":"#/$defs/a"}}},"a":{"type":"integer"}}}`: `{"a":1}`,
+	} {
+		q, _ := forced(parameters)
+		g, err := q.grammar(s.model.Load())
+		require.NoError(t, err, parameters)
+		call := g.Matcher()
+		require.True(t, call.AcceptText("<tool_call>\n"+`{"name":"f","arguments":`), parameters)
+		for _, other := range []string{`"`, "[", "t", "f", "-", "1"} {
+			require.False(t, call.AcceptText(other), parameters)
+		}
+		require.True(t, call.AcceptText(fits+"}\n</tool_call>"), parameters)
+		require.True(t, call.Ended(), parameters)
+	}
+	for _, parameters := range []string{
+		`{"type":"string"}`, `{"type":["object","array"]}`, `{"const":5}`, `{"enum":[{"a":1},true]}`,
+		`{"anyOf":[{"type":"object"},{"type":"number"}]}`, `{"$ref":"#/$defs/p","$defs":{"p":{"type":"array"}}}`,
+	} {
+		q, body := forced(parameters)
+		a := s.post("/v1/chat/completions", body)
+		require.Equal(t, http.StatusBadRequest, a.status, parameters)
+		require.Equal(t, "tools", a.Error.Param)
+		require.Contains(t, a.Error.Message, `the parameters of "f" allow values that are not objects`, parameters)
+		// Where a call is not required, any object may be its arguments.
+		q.ToolChoice, q.ResponseFormat = jsontext.Value(`"auto"`), &responseFormat{Type: "json_object"}
+		g, err := q.grammar(s.model.Load())
+		require.NoError(t, err, parameters)
+		call := g.Matcher()
+		require.True(t, call.AcceptText("<tool_call>\n"+`{"name":"f","arguments":`), parameters)
+		require.False(t, call.AcceptText(`"`), parameters)
+		require.True(t, call.AcceptText(`{"a":1}`), parameters)
+	}
+}
