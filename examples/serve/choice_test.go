@@ -160,6 +160,11 @@ func TestTools(t *testing.T) {
 		{"role":"tool","tool_call_id":"1","content":""}]}`)
 	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
 	require.Contains(t, <-prompts, `<tool_call>weather {"city": "<|im_end|>"}</tool_call><|im_end|>`)
+	// Of members with the same name, the last one.
+	a = s.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"Rain?"},
+		{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"weather","arguments":"{\"city\": \"a\", \"day\": 1, \"city\": \"b\"}"}}]}]}`)
+	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+	require.Contains(t, <-prompts, `<tool_call>weather {"city": "b", "day": 1}</tool_call>`)
 }
 
 // A model whose template shows no tools is not asked to use them.

@@ -81,9 +81,10 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 		}
 		var calls []any
 		for j, c := range m.ToolCalls {
-			// Templates format an object, but print a text unchanged.
+			// Templates format an object, but print a text unchanged. Of two members of the same
+			// name, which a call of parseCall may have, they get the last one.
 			arguments := stdjson.RawMessage(cmp.Or(c.Function.Arguments, "{}"))
-			if jsontext.Value(arguments).Kind() != '{' || !jsontext.Value(arguments).IsValid() {
+			if v := jsontext.Value(arguments); v.Kind() != '{' || !v.IsValid(jsontext.AllowDuplicateNames(true)) {
 				return nil, bad(fmt.Sprintf("messages.%d.tool_calls.%d.function.arguments", i, j), "not a JSON object in a string")
 			}
 			calls = append(calls, map[string]any{"id": c.ID, "type": "function", "function": map[string]any{"name": c.Function.Name, "arguments": arguments}})

@@ -179,13 +179,13 @@ func (p *parts) noCall() (part, bool) {
 }
 
 // parseCall reads {"name": …, "arguments": {…}}; it returns nil for anything else, which may
-// be an incomplete JSON value.
+// be an incomplete JSON value. Names may come twice: grammars do not prevent that.
 func parseCall(text string) (call *toolCall, incomplete bool) {
 	var body struct {
 		Name      string         `json:"name"`
 		Arguments jsontext.Value `json:"arguments"`
 	}
-	if err := json.Unmarshal([]byte(text), &body); err != nil || body.Name == "" {
+	if err := json.Unmarshal([]byte(text), &body, jsontext.AllowDuplicateNames(true)); err != nil || body.Name == "" {
 		return nil, errors.Is(err, io.ErrUnexpectedEOF) && strings.Trim(text, space) != ""
 	}
 	switch body.Arguments.Kind() {

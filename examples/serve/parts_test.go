@@ -39,6 +39,7 @@ func TestParts(t *testing.T) {
 		{text: call, content: call},
 		{text: call, tools: true, calls: []string{`f{"b":[1,2],"a":"x"}`}},
 		{text: "<think>a</think>\n\nb\n" + call + "\n" + call + "\n", tools: true, reasoning: "a", content: "b", calls: []string{`f{"b":[1,2],"a":"x"}`, `f{"b":[1,2],"a":"x"}`}},
+		{text: `<tool_call>{"name":"f","arguments":{"a":1,"a":{"b":2,"b":3}}}</tool_call>`, tools: true, calls: []string{`f{"a":1,"a":{"b":2,"b":3}}`}},
 		{text: `<tool_call>{"name":"f"}`, tools: true, calls: []string{`f{}`}},
 		{text: `<tool_call>{"name":"f","arg`, tools: true, content: `<tool_call>{"name":"f","arg`},
 		{text: `<tool_call>{"name":3}</tool_call> x`, tools: true, content: `<tool_call>{"name":3}</tool_call> x`},

@@ -243,6 +243,7 @@ func TestVariables(t *testing.T) {
 	}{
 		"map is sorted":   {map[string]any{"b": 1, "a": "s"}, "a=s;b=1;"},
 		"JSON keeps":      {json.RawMessage(`{"b":1,"a":[true,null,1.5]}`), "b=1;a=[True, None, 1.5];"},
+		"JSON twice":      {json.RawMessage(`{"b":1,"a":2,"b":3}`), "b=3;a=2;"},
 		"list of strings": {map[string]any{"l": []string{"p", "q"}}, "l=['p', 'q'];"},
 		"list":            {map[string]any{"l": []any{int64(1), false}}, "l=[1, False];"},
 		"long integers": {

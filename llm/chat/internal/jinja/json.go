@@ -26,7 +26,8 @@ func fromjsonFilter(c *Call) (Value, error) {
 	return FromJSON([]byte(s))
 }
 
-// FromJSON reads one JSON value. Objects keep the order of their keys.
+// FromJSON reads one JSON value. Objects keep the order of their keys; one that comes twice has
+// its last value, as in Python.
 func FromJSON(raw []byte) (Value, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
