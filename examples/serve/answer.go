@@ -162,7 +162,7 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 		err = asAPIError(r.Context(), err) // a stream ends with this error
 	}
 	if err == nil || g.stream {
-		out.end(w, g, total, err)
+		err = cmp.Or(err, out.end(w, g, total, err))
 	}
 	return err
 }
@@ -225,10 +225,11 @@ type delta struct {
 	logprobs []generate.Logprob
 }
 
-// sink receives the output. Deltas come from several goroutines.
+// sink receives the output. Deltas come from several goroutines. The error of end is that of
+// writing, not the one that it is given.
 type sink interface {
 	delta(delta) error
-	end(http.ResponseWriter, *generation, counts, error)
+	end(http.ResponseWriter, *generation, counts, error) error
 }
 
 // follow passes on the output of one choice, until ctx ends: a slow reader does not get the

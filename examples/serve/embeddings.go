@@ -69,8 +69,7 @@ func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded, q
 	}
 	note.finish = "stop"
 	out.Usage.Prompt, out.Usage.Total = note.prompt, note.prompt
-	writeJSON(w, http.StatusOK, out)
-	return nil
+	return writeJSON(w, http.StatusOK, out)
 }
 
 // busyPause is the time until a request that has begun tries again to go on.

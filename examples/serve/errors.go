@@ -129,13 +129,18 @@ func (e *apiError) write(w http.ResponseWriter) {
 	if e.status == http.StatusServiceUnavailable {
 		w.Header().Set("Connection", "close")
 	}
-	writeJSON(w, e.status, e.body())
+	_ = writeJSON(w, e.status, e.body()) // what is reported is e
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
+// writeJSON writes an answer. It returns errGone if the client does not take it.
+func writeJSON(w http.ResponseWriter, status int, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.MarshalWrite(w, v) // a client that has gone needs no answer
+	err := json.MarshalWrite(w, v)
+	if own := new(json.SemanticError); err != nil && !errors.As(err, &own) {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return err
 }
 
 var kinds = map[jsontext.Kind]string{

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,4 +36,32 @@ func TestLongInternalErrors(t *testing.T) {
 		s.idle()
 		require.Equal(t, 2*(i+1), strings.Count(s.said.String(), long), body) // by "request failed" and "request"
 	}
+}
+
+// A client that does not take a whole answer is reported as one that does not take a stream.
+func TestAnswersThatNobodyTakes(t *testing.T) {
+	answer := script(func(context.Context, engine.Request) iter.Seq[string] {
+		return slices.Values([]string{strings.Repeat("x", 32<<20)})
+	})
+	s := start(t, func(m *loaded) {
+		answer(m)
+		m.embed = func(context.Context, engine.EmbedRequest) ([][]float32, error) {
+			return [][]float32{make([]float32, 8<<20)}, nil
+		}
+	}, "--stall", "200ms")
+	for path, body := range map[string]string{
+		"/v1/chat/completions": ask, "/v1/completions": `{"prompt":"x"}`, "/v1/embeddings": `{"input":"x","encoding_format":"base64"}`,
+	} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			_, metrics := s.get("/metrics")
+			return strings.Contains(metrics, `kompute_requests_total{route="POST `+path+`",status="499"} 1`)
+		}, 10*time.Second, 10*time.Millisecond, path)
+	}
+	require.Eventually(t, func() bool { return strings.Count(s.said.String(), errGone.message) == 3 }, 10*time.Second, time.Millisecond)
+	require.NotContains(t, s.said.String(), "level=ERROR")
 }

@@ -20,11 +20,10 @@ func (m *loaded) info() modelInfo {
 
 // listModels is GET /v1/models.
 func (s *server) listModels(w http.ResponseWriter, _ *http.Request, m *loaded) error {
-	writeJSON(w, http.StatusOK, struct {
+	return writeJSON(w, http.StatusOK, struct {
 		Object string      `json:"object"`
 		Data   []modelInfo `json:"data"`
 	}{"list", []modelInfo{m.info()}})
-	return nil
 }
 
 // showModel is GET /v1/models/{id}.
@@ -32,8 +31,7 @@ func (s *server) showModel(w http.ResponseWriter, r *http.Request, m *loaded) er
 	if err := m.checkName(r.PathValue("id")); err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, m.info())
-	return nil
+	return writeJSON(w, http.StatusOK, m.info())
 }
 
 // checkName rejects a request for another model.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func (o *whole) delta(d delta) error {
 	return nil
 }
 
-func (o *whole) end(w http.ResponseWriter, g *generation, c counts, _ error) {
+func (o *whole) end(w http.ResponseWriter, g *generation, c counts, _ error) error {
 	all := g.completion("chat.completion")
 	for i := range o.choices {
 		from := &o.choices[i]
@@ -117,7 +118,7 @@ func (o *whole) end(w http.ResponseWriter, g *generation, c counts, _ error) {
 		all.Choices = append(all.Choices, one)
 	}
 	all.Usage = g.usageOf(c)
-	writeJSON(w, http.StatusOK, all)
+	return writeJSON(w, http.StatusOK, all)
 }
 
 // events sends an answer as it is generated, as server-sent events. Tokens wait
@@ -186,20 +187,21 @@ func (o *events) write(data string) error {
 	return nil
 }
 
-func (o *events) end(_ http.ResponseWriter, g *generation, c counts, err error) {
+func (o *events) end(_ http.ResponseWriter, g *generation, c counts, err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	var sent error
 	switch e := new(apiError); {
 	case err == nil:
 		if g.usage {
 			last := g.completion("chat.completion.chunk")
 			last.Choices, last.Usage = []choice{}, g.usageOf(c)
-			_ = o.send(last) // if the client has disconnected, later writes fail as well
+			sent = o.send(last)
 		}
 	case errors.As(err, &e):
-		_ = o.send(e.body())
+		sent = o.send(e.body())
 	default:
-		_ = o.send(asAPIError(context.Background(), err).body())
+		sent = o.send(asAPIError(context.Background(), err).body())
 	}
-	_ = o.write("[DONE]")
+	return cmp.Or(sent, o.write("[DONE]"))
 }
