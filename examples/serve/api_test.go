@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -173,6 +175,23 @@ func TestModelsAndProbes(t *testing.T) {
 	} {
 		require.True(t, strings.Contains(body, want), want)
 	}
+}
+
+// Requests without a path are counted as those of unknown paths.
+func TestRequestsWithoutAPath(t *testing.T) {
+	s := start(t, nil)
+	for _, line := range []string{"GET * HTTP/1.1", "CONNECT x:1 HTTP/1.1"} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		require.NoError(t, err)
+		_, err = io.WriteString(c, line+"\r\nHost: x\r\nConnection: close\r\n\r\n")
+		require.NoError(t, err)
+		_, err = io.ReadAll(c)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+	}
+	_, body := s.get("/metrics")
+	require.NotContains(t, body, `route=""`)
+	require.Contains(t, body, `kompute_request_duration_seconds_count{route="other"} 2`)
 }
 
 // A wrong request gets a 4xx that names the reason.

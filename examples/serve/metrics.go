@@ -50,8 +50,8 @@ func (m *metrics) handler() http.Handler {
 
 // request counts a finished request.
 func (m *metrics) request(r *http.Request, n *note, took time.Duration) {
-	route := r.Pattern // never the path, which clients can choose
-	if route == "/" {
+	route := r.Pattern               // never the path, which clients can choose
+	if route == "/" || route == "" { // "" is of requests such as GET * and CONNECT
 		route = "other"
 	}
 	m.requests.WithLabelValues(route, strconv.Itoa(n.status)).Inc()
