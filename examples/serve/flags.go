@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,10 +55,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.BoolVar(&o.logJSON, "log-json", false, "log in JSON")
 	fs.StringVar(&o.dir, "model", "", "`folder` of a checkpoint in MLX's format (default: the embedded demo model)")
 	fs.StringVar(&o.name, "name", "", "`name` of the model in the API (default: the folder's)")
-	fs.Func("device", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID; several, with commas between or one flag each, share the requests, and each holds the whole model (default auto)", func(v string) error {
-		o.devices = append(o.devices, strings.Split(v, ",")...)
-		return nil
-	})
+	fs.Func("device", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID; several, with commas between or one flag each, share the requests, and each holds the whole model (default auto)", o.addDevices)
 	fs.BoolVar(&o.overlap, "overlap", false, "on a GPU, begin the dispatches of a token before those that they wait for have ended")
 	fs.BoolVar(&o.batchVariant, "no-batch-invariance", false, "on a GPU, let the last bits of products depend on how many requests are in a step, where that is faster")
 	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that its requests continue")
@@ -91,6 +89,16 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	return o, o.check()
+}
+
+// addDevices adds the devices of one --device.
+func (o *options) addDevices(list string) error {
+	names := strings.Split(list, ",")
+	if len(names) > 1 && slices.Contains(names, "") { // which would be auto
+		return errors.New("a device without a name")
+	}
+	o.devices = append(o.devices, names...)
+	return nil
 }
 
 // check rejects invalid values, and fills in defaults that depend on others.

@@ -188,6 +188,7 @@ func TestCommandLine(t *testing.T) {
 		"--pooling":           {"--pooling", "cls"},
 		"--draft":             {"--draft", "-1"},
 		"--chunk":             {"--chunk", "-1"},
+		"without a name":      {"--listen", "nowhere:-1", "--device", "cpu,,cpu"},
 		"/nonexistent":        {"--listen", "127.0.0.1:0", "--model", "/nonexistent"},
 		"--device":            {"--listen", "127.0.0.1:0", "--device", "nonsense"},
 		"exceeds the model's": {"--listen", "127.0.0.1:0", "--device", "cpu", "--context", "1000000"},
