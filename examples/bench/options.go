@@ -105,6 +105,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if err := o.checkIgnored(given); err != nil {
 		return nil, err
 	}
+	o.sampling.TopP = cli.TopP(o.sampling.TopP)
 	return o, o.check()
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"io"
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -88,6 +89,15 @@ func TestIgnoredFlags(t *testing.T) {
 		var shown bytes.Buffer
 		require.ErrorContains(t, run(t.Context(), append(c.args, "--device", "cpu"), io.Discard, &shown), c.want, c.args)
 		require.Zero(t, shown.Len(), c.args)
+	}
+}
+
+// A --top-p of 0 leaves the likeliest token, as in decode.
+func TestTopPZero(t *testing.T) {
+	for given, want := range map[string]float64{"0": math.SmallestNonzeroFloat64, "0.5": 0.5, "1": 1} {
+		o, err := parse([]string{"--temp", "1", "--top-p", given}, io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, want, o.sampling.TopP)
 	}
 }
 

@@ -70,7 +70,7 @@ func parseFlags(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	fs.StringVar(&o.system, "system", "", "system message, a `text`")
 	fs.IntVar(&o.maxTokens, "max-tokens", 256, "maximum number of tokens to generate")
 	fs.Float64Var(&o.sampling.Temperature, "temp", 0, "sampling temperature; 0 is greedy")
-	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "with --temp: keep the likeliest tokens up to this probability; 1 keeps all")
+	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "with --temp: keep the likeliest tokens up to this probability; 0 keeps only the likeliest, 1 all")
 	fs.IntVar(&o.sampling.TopK, "top-k", 0, "with --temp: keep this many of the likeliest tokens; 0 keeps all")
 	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "with --temp: keep tokens at least this likely, relative to the likeliest")
 	fs.Uint64Var(&o.sampling.Seed, "seed", 0, "with --temp: seed of the random numbers")
@@ -103,6 +103,7 @@ func parseFlags(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	if err := o.check(given); err != nil {
 		return nil, err
 	}
+	o.sampling.TopP = cli.TopP(o.sampling.TopP)
 	if o.trace != "" {
 		o.tracing = kompute.NewTrace()
 	}

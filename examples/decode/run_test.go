@@ -152,6 +152,14 @@ func TestSampledRunsAgree(t *testing.T) {
 	require.NotEqual(t, first.stdout, runArgs(t, append(args, "--seed", "6")...).stdout)
 }
 
+// A --top-p of 0 leaves the likeliest token, at any temperature.
+func TestTopPZero(t *testing.T) {
+	args := []string{"--prompt", "Tell me a story", "--max-tokens", "20", "--quiet", "--device=cpu"}
+	likeliest := runArgs(t, args...)
+	require.Zero(t, likeliest.code, likeliest.stderr)
+	require.Equal(t, likeliest, runArgs(t, append(args, "--temp", "100", "--top-p", "0")...))
+}
+
 // Ctrl-C ends cleanly, with the output so far.
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strings"
 )
@@ -29,6 +30,15 @@ func NewFlags(program, summary string) *Flags {
 	f.SetOutput(io.Discard)
 	f.version = f.Bool("version", false, "print the version and exit")
 	return f
+}
+
+// TopP returns what a flag --top-p means for sample.Params: 0 there would keep all tokens, but
+// the flag means the likeliest one.
+func TopP(given float64) float64 {
+	if given == 0 {
+		return math.SmallestNonzeroFloat64
+	}
+	return given
 }
 
 // Letter makes a letter a second name of a flag. It panics if there is no such
