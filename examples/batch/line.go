@@ -2,7 +2,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
+	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/chat"
@@ -74,27 +76,21 @@ func newFailure(q *question, line string, reason error) failure {
 // byteOrderMark begins a file that some editors have written.
 const byteOrderMark = "\ufeff"
 
-// parse reads a line. The question has the line's ID if that can be read, even if
-// the rest is wrong. It does not know which line is the first of a file, so it ignores
+// parse reads a line, strictly: names and texts count as they are written. The question has
+// the line's ID if that can be read, even if the rest is wrong. It does not know which line is the first of a file, so it ignores
 // a byte order mark before any of them.
 func parse(line string) (*question, error) {
 	q := &question{}
-	if !utf8.ValidString(line) { // which the decoder would replace, also in the ID
+	if !utf8.ValidString(line) {
 		return q, errors.New("invalid JSON: the line is not UTF-8")
 	}
-	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(line, byteOrderMark)))
-	d.DisallowUnknownFields()
-	err := d.Decode(q)
-	if err == io.EOF {
-		err = errors.New("an empty line")
-	}
-	if err == nil {
-		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("more than one JSON value in a line")
-		}
-	}
+	text := []byte(strings.TrimPrefix(line, byteOrderMark))
+	err := json.Unmarshal(text, q, json.RejectUnknownMembers(true))
 	switch {
+	case len(bytes.TrimSpace(text)) == 0:
+		err = errors.New("an empty line")
 	case err != nil:
+		q = &question{ID: idOf(text)}
 	case q.ID == "":
 		err = errors.New(`no "id"`)
 	case (q.Prompt == "") == (len(q.Messages) == 0):
@@ -103,6 +99,17 @@ func parse(line string) (*question, error) {
 		err = fmt.Errorf(`"max_tokens" %d is negative`, q.MaxTokens)
 	}
 	return q, err
+}
+
+// idOf returns the ID of a line of valid JSON whose other fields may be wrong, or "".
+func idOf(line []byte) string {
+	var one struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(line, &one) != nil {
+		return ""
+	}
+	return one.ID
 }
 
 // conversation returns the messages in the form for a chat template.
@@ -154,10 +161,11 @@ func hash(s string) uint64 {
 	return h.Sum64()
 }
 
-// encode returns a line of JSON, whose types cannot fail.
+// encode returns a line of JSON, whose types cannot fail, nor can their texts: the standard
+// library's encoder replaces what is not UTF-8.
 func encode(v any) string {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	e := stdjson.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
 		panic(err)
