@@ -77,8 +77,8 @@ func newFailure(q *question, line string, reason error) failure {
 const byteOrderMark = "\ufeff"
 
 // parse reads a line, strictly: names and texts count as they are written. The question has
-// the line's ID if that can be read, even if the rest is wrong. It does not know which line is the first of a file, so it ignores
-// a byte order mark before any of them.
+// the line's ID if that can be read, even if the rest is wrong. It does not know which line is
+// the first of a file, so it ignores a byte order mark before any of them.
 func parse(line string) (*question, error) {
 	q := &question{}
 	if !utf8.ValidString(line) {
