@@ -53,12 +53,13 @@ func normalize(form norm.Form, s string) string {
 
 // longRun reports whether a run of combining characters is so long that package norm
 // might insert a U+034F: it writes the stream-safe format, which breaks a run after
-// 30, and one character can expand to three.
+// 30, and one character can expand to three. It also counts characters of class 0 that
+// may join the one before them, such as vowel signs of Bengali and vowels of Hangul.
 func longRun(s string) bool {
 	run := 0
 	for i := 0; i < len(s); {
 		p := norm.NFKD.PropertiesString(s[i:])
-		if p.LeadCCC() != 0 || p.TrailCCC() != 0 || p.CCC() != 0 {
+		if !p.BoundaryBefore() || p.LeadCCC() != 0 || p.TrailCCC() != 0 || p.CCC() != 0 {
 			if run++; run >= 10 {
 				return true
 			}

@@ -62,6 +62,7 @@ pool = list("abcdeistmrvlSTRE''  \n\r\t0123456789.,;!?-_<>|()") + [
 ]
 texts = ["".join(rng.choice(pool) for _ in range(rng.randint(0, 24))) for _ in range(260)]
 texts += ["a" + "\u0301" * 40 + "b", "e" + "\u0323\u0301" * 30, "\u0301" * 35, "a\u0344" + "\u0300\u0316" * 20 + " x", "\u1100" + "\u0301" * 33 + "\u1161"]
+texts += ["\u09a8" + "\u09be" * 31, "\u0b95" + "\u0bbe" * 40 + "x", "\u1112" + "\u116e" * 41 + "\u11ab" * 40, "\u0dd9" + "\u0dcf" * 33]
 texts += ["x" * 500, " " * 300, "\n" * 100 + "x", "ab" * 300, "'" * 40]
 
 out = []
