@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -10,6 +11,10 @@ import (
 
 // normalForms are the normalizers that this package knows.
 var normalForms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
+
+// maxForms is the most forms that a normalizer may have: each is a pass over every text.
+// Those of published models have one.
+const maxForms = 16
 
 // loadNormalizer returns the forms to apply, in order; for null, none.
 func loadNormalizer(raw json.RawMessage, depth int) ([]norm.Form, error) {
@@ -35,7 +40,9 @@ func loadNormalizer(raw json.RawMessage, depth int) ([]norm.Form, error) {
 		if err != nil {
 			return nil, err
 		}
-		forms = append(forms, more...)
+		if forms = append(forms, more...); len(forms) > maxForms {
+			return nil, &FormatError{Field: "normalizer", Reason: fmt.Sprintf("more than %d forms", maxForms)}
+		}
 	}
 	return forms, nil
 }

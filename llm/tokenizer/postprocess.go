@@ -51,7 +51,7 @@ func (t *Tokenizer) loadPostProcessor(raw json.RawMessage, depth int) error {
 	return nil
 }
 
-// maxTemplate is the most tokens that a template may put around a text.
+// maxTemplate is the most tokens that all templates together may put around a text.
 const maxTemplate = 64
 
 // loadTemplate reads the template for a single text: "$A" once, and special
@@ -74,7 +74,7 @@ func (t *Tokenizer) loadTemplate(p *postProcessor) error {
 			if !ok {
 				return fail("token %q is not among the special_tokens", piece.SpecialToken.ID)
 			}
-			if len(special.IDs) > maxTemplate-len(before)-len(after) {
+			if len(special.IDs) > maxTemplate-len(before)-len(after)-len(t.prefix)-len(t.suffix) {
 				return fail("more than %d tokens around a text", maxTemplate)
 			}
 			if seen {
