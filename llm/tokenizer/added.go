@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,69 +17,13 @@ type addedToken struct {
 	Special    bool   `json:"special"`     // left out of plain text
 }
 
-// maxAddedToken is the longest added token, in bytes. It bounds the work at each
+// maxAddedToken is the longest added token, in bytes. As many tokens may begin at each
 // byte of a text.
 const maxAddedToken = 512
 
-// maxAddedTokens bounds the bytes of all added tokens together: a trie takes much more
-// memory than that.
+// maxAddedTokens bounds the bytes of all added tokens together: an addedSet takes much
+// more memory than that.
 const maxAddedTokens = 1 << 20
-
-// addedSet finds added tokens, the longest at each place, by a trie over bytes.
-// The nil *addedSet holds none.
-type addedSet struct {
-	next  map[byte]*addedSet
-	token *addedToken
-}
-
-func (a *addedSet) add(content string, token *addedToken) {
-	for i := range len(content) {
-		if a.next == nil {
-			a.next = map[byte]*addedSet{}
-		}
-		child := a.next[content[i]]
-		if child == nil {
-			child = &addedSet{}
-			a.next[content[i]] = child
-		}
-		a = child
-	}
-	a.token = token
-}
-
-// longest returns the longest token that text starts with, and its length.
-func (a *addedSet) longest(text string) (token *addedToken, length int) {
-	for i := range min(len(text), maxAddedToken) {
-		if a = a.next[text[i]]; a == nil {
-			break
-		}
-		if a.token != nil {
-			token, length = a.token, i+1
-		}
-	}
-	return token, length
-}
-
-// all yields the tokens that text starts with, and their lengths.
-func (a *addedSet) all(text string) iter.Seq2[*addedToken, int] {
-	return func(yield func(*addedToken, int) bool) {
-		for i := range min(len(text), maxAddedToken) {
-			if a = a.next[text[i]]; a == nil || a.token != nil && !yield(a.token, i+1) {
-				return
-			}
-		}
-	}
-}
-
-// any reports whether text starts with a token, which may have to be special.
-func (a *addedSet) any(text string, special bool) bool {
-	for token := range a.all(text) {
-		if token.Special || !special {
-			return true
-		}
-	}
-	return false
-}
 
 // section is a stretch of text: plain text, which begins at an offset, if token is nil.
 type section struct {
@@ -91,16 +34,15 @@ type section struct {
 
 // split cuts the added tokens out of text, except those to be taken as plain text,
 // and appends the sections to out.
-func (a *addedSet) split(out []section, text string, plain func(at int) bool) []section {
-	done := 0 // what lies before is in out
-	for i := 0; i < len(text); {
-		token, length := a.longest(text[i:])
-		if token == nil || plain(i) {
-			i++
+func (a *addedSet) split(out []section, text string, plain func(at int, token *addedToken) bool) []section {
+	done, past := 0, 0 // what lies before done is in out; the last token has been read up to past
+	for _, p := range a.find(text) {
+		token, length := a.longest(p)
+		if p.at < past || plain(p.at, token) {
 			continue
 		}
-		start, stop := i, i+length
-		i = stop
+		start, stop := p.at, p.at+length
+		past = stop
 		if token.SingleWord && (endsInWord(text[:start]) || startsInWord(text[stop:])) {
 			continue
 		}

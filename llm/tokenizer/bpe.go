@@ -39,11 +39,14 @@ func (m *bpe) encode(ids []int, piece string, w *word) ([]int, error) {
 		return ids, err
 	}
 	for i := range w.tokens {
+		if err := w.done(i); err != nil {
+			return ids, err
+		}
 		m.push(w, int32(i))
 	}
 	for n := 0; len(w.heap) > 0; n++ {
-		if n&0xffff == 0xffff && w.ctx.Err() != nil {
-			return ids, w.ctx.Err()
+		if err := w.done(n); err != nil {
+			return ids, err
 		}
 		m.mergeOne(w, w.pop())
 	}
@@ -57,6 +60,9 @@ func (m *bpe) encode(ids []int, piece string, w *word) ([]int, error) {
 func (m *bpe) start(piece string, w *word) error {
 	w.tokens, w.prev, w.next, w.heap = w.tokens[:0], w.prev[:0], w.next[:0], w.heap[:0]
 	for i := range len(piece) {
+		if err := w.done(i); err != nil {
+			return err
+		}
 		id := m.symbols[piece[i]]
 		if id < 0 {
 			return &EncodingError{Offset: -1, Reason: fmt.Sprintf("the vocabulary has no token for byte 0x%02x", piece[i])}
@@ -66,6 +72,14 @@ func (m *bpe) start(piece string, w *word) error {
 		w.next = append(w.next, int32(i)+1)
 	}
 	w.next[len(piece)-1] = -1
+	return nil
+}
+
+// done returns the context's error in some steps of a long loop.
+func (w *word) done(step int) error {
+	if step&0xffff == 0xffff {
+		return w.ctx.Err()
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package tokenizer_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +57,44 @@ func TestEncodeHonoursContext(t *testing.T) {
 		_, err := tok.EncodeWith(ctx, strings.Repeat("a", 4<<20), tokenizer.EncodeOptions{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
+}
+
+// A context also ends the work of a normalizer with many forms.
+func TestNormalizingHonoursContext(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(small("normalizer", forms(16))))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	testlimit.Run(t, 4*time.Second, 1<<30, func() {
+		_, err := tok.EncodeWith(ctx, strings.Repeat("é", 1<<20), tokenizer.EncodeOptions{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// Long added tokens that a text nearly has everywhere, or that begin everywhere in it, cost no
+// more than others.
+func TestHostileAddedTokens(t *testing.T) {
+	var added []string
+	token := func(content string, normalized bool) {
+		added = append(added, fmt.Sprintf(`{"id":%d,"content":"%s","normalized":%t,"special":%t}`, 10+len(added), content, normalized, len(added) == 0))
+	}
+	token(strings.Repeat("a", 511)+"b", true)
+	token(strings.Repeat("a", 510)+"c", false)
+	token("b"+strings.Repeat("a", 511), true)
+	token("c"+strings.Repeat("a", 510), false)
+	for n := range 200 {
+		token(strings.Repeat("e", n+1), n%2 == 0)
+	}
+	tok, err := tokenizer.Load([]byte(small("normalizer", `{"type":"NFC"}`, "added_tokens", "["+strings.Join(added, ",")+"]",
+		"model", `{"type":"BPE","vocab":{"a":0,"Ã":1,"©":2},"merges":[]}`)))
+	require.NoError(t, err)
+	for _, text := range []string{strings.Repeat("a", 1<<20), strings.Repeat("e", 1<<20), strings.Repeat("e\u0301", 1<<18)[:3<<18]} {
+		testlimit.Run(t, 3*time.Second, 512<<20, func() {
+			_, err := tok.EncodeWith(t.Context(), text, tokenizer.EncodeOptions{AsWritten: true})
+			require.NoError(t, err)
+			require.Empty(t, tok.SpecialAt(text))
+		})
+	}
 }
 
 // A special token is plain text only where that is requested.

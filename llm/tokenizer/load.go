@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -70,7 +71,7 @@ func LoadWith(data []byte, c *Config) (*Tokenizer, error) {
 	if err := decode("", data, &f); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{tokens: map[int]entry{}, raw: &addedSet{}, normalized: &addedSet{}}
+	t := &Tokenizer{tokens: map[int]entry{}}
 	if err := t.loadModel(f.Model); err != nil {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (t *Tokenizer) loadMerges(lines []mergeLine) error {
 	return nil
 }
 
-// loadAdded enters the added tokens into vocabulary and tries.
+// loadAdded enters the added tokens into the vocabulary and the sets that find them.
 func (t *Tokenizer) loadAdded(added []addedToken) error {
 	all := 0
 	for i := range added {
@@ -211,10 +212,17 @@ func (t *Tokenizer) loadAdded(added []addedToken) error {
 		if !a.Normalized {
 			t.raw.add(a.Content, a)
 		} else {
-			found.Content = t.normalize(a.Content)
+			found.Content = t.normalize(context.Background(), a.Content)
 			t.normalized.add(found.Content, a)
+			t.written.add(a.Content, a)
+			t.written.add(found.Content, a)
 		}
-		t.added = append(t.added, found)
+		if t.added = append(t.added, found); found.Content != a.Content {
+			t.added = append(t.added, *a)
+		}
+	}
+	for _, set := range []*addedSet{&t.raw, &t.normalized, &t.written} {
+		set.link()
 	}
 	return nil
 }

@@ -65,9 +65,10 @@ func templates(n int) string {
 	return `{"type":"Sequence","processors":[` + strings.Repeat(one+",", n-1) + one + "]}"
 }
 
-// forms is a normalizer of n forms.
+// forms is a normalizer of n forms, each of which changes the result of the one before.
 func forms(n int) string {
-	return `{"type":"Sequence","normalizers":[` + strings.Repeat(`{"type":"NFC"},`, n-1) + `{"type":"NFD"}]}`
+	all := strings.Repeat(`{"type":"NFC"},{"type":"NFD"},`, n)
+	return `{"type":"Sequence","normalizers":[` + all[:n*len(`{"type":"NFC"},`)-1] + `]}`
 }
 
 // splits is a pre_tokenizer with Splits whose patterns have these numbers of bytes.

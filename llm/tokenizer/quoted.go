@@ -1,6 +1,9 @@
 package tokenizer
 
-import "iter"
+import (
+	"context"
+	"iter"
+)
 
 // SpecialAt returns the places in a text, in bytes, at which a special token begins,
 // also within another. If there is one only after normalization, it returns just 0.
@@ -9,23 +12,37 @@ func (t *Tokenizer) SpecialAt(text string) []int {
 	if t == nil {
 		return nil
 	}
-	for i := range len(text) {
-		for _, set := range []*addedSet{t.raw, t.normalized} {
-			if set.any(text[i:], true) {
-				out = append(out, i)
-				break
-			}
+	for set, p := range t.places(text) {
+		if set.special(p) && (len(out) == 0 || out[len(out)-1] != p.at) {
+			out = append(out, p.at)
 		}
 	}
-	if len(out) == 0 && len(t.forms) > 0 && t.normalized != nil {
-		text = t.normalize(text)
-		for i := range len(text) {
-			if t.normalized.any(text[i:], true) {
+	if len(out) == 0 && len(t.forms) > 0 {
+		for _, p := range t.normalized.find(t.normalize(context.Background(), text)) {
+			if t.normalized.special(p) {
 				return []int{0}
 			}
 		}
 	}
 	return out
+}
+
+// places yields the places in a text at which added tokens are written, in order, with the set
+// that has them.
+func (t *Tokenizer) places(text string) iter.Seq2[*addedSet, place] {
+	return func(yield func(*addedSet, place) bool) {
+		raw, written := t.raw.find(text), t.written.find(text)
+		for len(raw)+len(written) > 0 {
+			set, list := &t.raw, &raw
+			if len(raw) == 0 || len(written) > 0 && written[0].at < raw[0].at {
+				set, list = &t.written, &written
+			}
+			if !yield(set, (*list)[0]) {
+				return
+			}
+			*list = (*list)[1:]
+		}
+	}
 }
 
 // Added is an added token in a text: its id, and the bytes from Start up to End.
@@ -35,25 +52,24 @@ type Added struct {
 }
 
 // AddedIn yields the added tokens that are written in a text, also those within others, in the
-// order of where they begin.
+// order of where they begin. There may be as many at a place as the longest one has bytes.
 func (t *Tokenizer) AddedIn(text string) iter.Seq[Added] {
 	return func(yield func(Added) bool) {
 		if t == nil {
 			return
 		}
-		for i := range len(text) {
-			for _, set := range []*addedSet{t.raw, t.normalized} {
-				for token, n := range set.all(text[i:]) {
-					if !yield(Added{ID: token.ID, Start: i, End: i + n, Special: token.Special}) {
-						return
-					}
+		for set, p := range t.places(text) {
+			for token, n := range set.all(p) {
+				if !yield(Added{ID: token.ID, Start: p.at, End: p.at + n, Special: token.Special}) {
+					return
 				}
 			}
 		}
 	}
 }
 
-// AllAdded yields all added tokens, as texts that AddedIn finds as a whole.
+// AllAdded yields all added tokens, as texts that AddedIn finds as a whole: a token that is found
+// after normalization both as tokenizer.json writes it and in its normal form.
 func (t *Tokenizer) AllAdded() iter.Seq2[string, Added] {
 	return func(yield func(string, Added) bool) {
 		if t == nil {
@@ -73,14 +89,6 @@ func (t *Tokenizer) Composes(text string) bool {
 	if t == nil || len(t.forms) == 0 {
 		return false
 	}
-	normal := t.normalize(text)
-	if normal == text {
-		return false
-	}
-	for i := range len(normal) {
-		if t.normalized.any(normal[i:], false) {
-			return true
-		}
-	}
-	return false
+	normal := t.normalize(context.Background(), text)
+	return normal != text && len(t.normalized.find(normal)) > 0
 }

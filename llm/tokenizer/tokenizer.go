@@ -15,13 +15,15 @@ type Tokenizer struct {
 	bpe        bpe
 	forms      []norm.Form
 	splitters  []splitter
-	raw        *addedSet    // added tokens found in the text before normalization
-	normalized *addedSet    // added tokens found after normalization
-	added      []addedToken // with their contents normalized, if that is how they are found
-	tokens     map[int]entry
-	ids        map[string]int
-	limit      int // one more than the largest id
-	longest    int // bytes of the longest token
+	raw        addedSet // added tokens found in the text before normalization
+	normalized addedSet // added tokens found after normalization
+	written    addedSet // the same as they may be written, in their normal form or not
+	// All added tokens; those of written twice if their normal form is not their content.
+	added   []addedToken
+	tokens  map[int]entry
+	ids     map[string]int
+	limit   int // one more than the largest id
+	longest int // bytes of the longest token
 	// Ids that the post-processor puts around every text.
 	prefix, suffix []int
 }
@@ -47,7 +49,8 @@ type EncodeOptions struct {
 	// begins there is encoded as plain text, as when a user quotes it. If there are any,
 	// AsWritten holds as well.
 	PlainAt []int
-	// AsWritten encodes as plain text an added token that only normalization makes.
+	// AsWritten encodes as plain text an added token that only normalization makes: it is
+	// written neither as in tokenizer.json nor in its normal form.
 	AsWritten bool
 }
 
@@ -63,8 +66,12 @@ func (t *Tokenizer) EncodeWith(ctx context.Context, text string, o EncodeOptions
 	}
 	ids := make([]int, 0, len(text)/3+1)
 	w := word{ctx: ctx}
-	var err error
-	for _, s := range t.sections(text, o) {
+	sections := t.sections(ctx, text, o)
+	err := ctx.Err()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range sections {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -79,9 +86,10 @@ func (t *Tokenizer) EncodeWith(ctx context.Context, text string, o EncodeOptions
 	return ids, nil
 }
 
-// sections cuts out the added tokens and normalizes the rest.
-func (t *Tokenizer) sections(text string, o EncodeOptions) []section {
-	isPlain := func(at int) bool {
+// sections cuts out the added tokens and normalizes the rest. What it returns is of no use once
+// the context is done.
+func (t *Tokenizer) sections(ctx context.Context, text string, o EncodeOptions) []section {
+	isPlain := func(at int, _ *addedToken) bool {
 		_, plain := slices.BinarySearch(o.PlainAt, at)
 		return plain
 	}
@@ -91,18 +99,21 @@ func (t *Tokenizer) sections(text string, o EncodeOptions) []section {
 			out = append(out, s)
 			continue
 		}
-		normal, plain := t.normalize(s.text), func(at int) bool { return isPlain(s.at + at) }
+		normal, plain := t.normalize(ctx, s.text), func(at int, token *addedToken) bool { return isPlain(s.at+at, token) }
 		if normal != s.text && (o.AsWritten || len(o.PlainAt) > 0) {
-			plain = t.plainAfter(s.text, normal, plain)
+			plain = t.plainAfter(ctx, s.text, normal, plain)
 		}
 		out = t.normalized.split(out, normal, plain)
 	}
 	return out
 }
 
-// normalize applies all forms.
-func (t *Tokenizer) normalize(text string) string {
+// normalize applies all forms, but no more of them once the context is done.
+func (t *Tokenizer) normalize(ctx context.Context, text string) string {
 	for _, form := range t.forms {
+		if ctx.Err() != nil {
+			break
+		}
 		text = normalize(form, text)
 	}
 	return text
@@ -111,18 +122,19 @@ func (t *Tokenizer) normalize(text string) string {
 // plainAfter returns where the normal form of a text has no added tokens, given plain, which tells
 // the same for the text itself. Those that only normalization makes are among them, as it is not
 // known which part of the text they come from.
-func (t *Tokenizer) plainAfter(text, normal string, plain func(at int) bool) func(at int) bool {
-	written, done := map[int]bool{}, 0
-	var parts strings.Builder // each normalized for itself
-	for i := range len(text) {
-		if t.normalized.any(text[i:], false) {
-			parts.WriteString(t.normalize(text[done:i]))
-			done, written[parts.Len()] = i, !plain(i)
+func (t *Tokenizer) plainAfter(ctx context.Context, text, normal string, plain func(int, *addedToken) bool) func(int, *addedToken) bool {
+	written, done := map[int]*addedToken{}, 0 // the longest at each place
+	var parts strings.Builder                 // each normalized for itself
+	for _, p := range t.written.find(text) {
+		parts.WriteString(t.normalize(ctx, text[done:p.at]))
+		done = p.at
+		if token, _ := t.written.longest(p); !plain(p.at, token) {
+			written[parts.Len()] = token
 		}
 	}
-	parts.WriteString(t.normalize(text[done:]))
+	parts.WriteString(t.normalize(ctx, text[done:]))
 	same := parts.String() == normal // or else a token begins within what is composed, and nothing is certain
-	return func(at int) bool { return !same || !written[at] }
+	return func(at int, token *addedToken) bool { return !same || written[at] != token }
 }
 
 // Longest returns the length in bytes of the longest token: a text of n tokens is, once
