@@ -171,7 +171,8 @@ func Turn(system, user string) []chat.Message {
 // are not special, such as <think>. This also holds where the template deletes or joins parts of
 // a text: a token is a control token only if its first and its last character, apart from white
 // space, are the template's, as in '<|' ~ role ~ '|>'. What the template puts in place of a text,
-// such as '<' for '&lt;', is the template's. It fails with PromptError for an empty last message,
+// such as '<' for '&lt;', is the template's. What is a control token only after normalization is
+// plain text, whoever wrote it. It fails with PromptError for an empty last message,
 // without a template, and for messages far too long for the model's context; with the
 // errors of the template and of the tokenizer, and with the context's once that is done.
 func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int, error) {
@@ -213,7 +214,8 @@ func (f *Folder) EncodeChatWith(ctx context.Context, messages []chat.Message, o 
 		return nil, err
 	}
 	text, plainAt := marks.remove(text)
-	return f.encode(ctx, text, tokenizer.EncodeOptions{PlainAt: plainAt, AsWritten: marks.composes})
+	// Normalization may also make a control token of texts that the template joins.
+	return f.encode(ctx, text, tokenizer.EncodeOptions{PlainAt: plainAt, AsWritten: true})
 }
 
 // CheckPrompt rejects tokens that the model cannot process: none, more than its

@@ -21,7 +21,6 @@ type marker struct {
 	template  *chat.Template
 	written   map[int]bool  // whether the template may write a token by itself
 	edges     map[rune]bool // first and last characters of control tokens
-	composes  bool          // normalization may make tokens of a text
 }
 
 // edgesOf returns the first and the last character of a token that are not white space, and where
@@ -52,7 +51,6 @@ func (m *marker) add(role, text string) string {
 		m.findEdges()
 	}
 	text = strings.NewReplacer(chat.MarkBegin, "", chat.MarkEnd, "").Replace(text)
-	m.composes = m.composes || m.tokenizer.Composes(text)
 	begin, end := chat.MarkBegin, chat.MarkEnd
 	if role == assistant {
 		begin, end = begin+begin, end+end

@@ -82,13 +82,3 @@ func (t *Tokenizer) AllAdded() iter.Seq2[string, Added] {
 		}
 	}
 }
-
-// Composes reports whether normalization may make added tokens that a text does not have as
-// it is written; see EncodeOptions.AsWritten.
-func (t *Tokenizer) Composes(text string) bool {
-	if t == nil || len(t.forms) == 0 {
-		return false
-	}
-	normal := t.normalize(context.Background(), text)
-	return normal != text && len(t.normalized.find(normal)) > 0
-}
