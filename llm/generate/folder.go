@@ -213,7 +213,7 @@ func (f *Folder) EncodeChatWith(ctx context.Context, messages []chat.Message, o 
 	if err != nil {
 		return nil, err
 	}
-	text, plainAt := marks.remove(text)
+	text, plainAt := marks.remove(ctx, text)
 	// Normalization may also make a control token of texts that the template joins.
 	return f.encode(ctx, text, tokenizer.EncodeOptions{PlainAt: plainAt, AsWritten: true})
 }

@@ -1,7 +1,7 @@
 package generate
 
 import (
-	"slices"
+	"context"
 	"strings"
 	"unicode/utf8"
 
@@ -87,14 +87,42 @@ func (m *marker) controls(role string, one tokenizer.Added) bool {
 }
 
 // remove takes the marks out of a rendered text, and returns where the control tokens begin that
-// begin or end with a marked character.
-func (m *marker) remove(text string) (string, []int) {
+// begin or end with a marked character. Those are of no use once the context is done.
+func (m *marker) remove(ctx context.Context, text string) (string, []int) {
 	if !strings.Contains(text, chat.MarkBegin) && !strings.Contains(text, chat.MarkEnd) {
 		return text, nil
 	}
+	clean, begins, ends := unmark(text)
+	role := func(marks int) string {
+		if marks == 2 {
+			return assistant
+		}
+		return ""
+	}
+	var at []int
+	n := 0
+	for one := range m.tokenizer.AddedIn(clean) {
+		if n++; n&0xffff == 0 && ctx.Err() != nil {
+			break
+		}
+		if len(at) > 0 && at[len(at)-1] == one.Start {
+			continue
+		}
+		_, _, start, end := edgesOf(clean[one.Start:one.End])
+		before, after := begins[one.Start+start], ends[one.Start+end]
+		if before > 0 && m.controls(role(before), one) || after > 0 && m.controls(role(after), one) {
+			at = append(at, one.Start)
+		}
+	}
+	return clean, at
+}
+
+// unmark takes the marks out of a text, and returns how many were before and after a character, by
+// its start and its end.
+func unmark(text string) (clean string, begins, ends map[int]int) {
 	var b strings.Builder
-	begins, ends := map[int]int{}, map[int]int{} // number of marks before and after a character, by its start and end
-	begun, ended := 0, 0                         // of the marks since the last character
+	begins, ends = map[int]int{}, map[int]int{}
+	begun, ended := 0, 0 // of the marks since the last character
 	for done := 0; ; {
 		rest := text[done:]
 		next := strings.IndexAny(rest, chat.MarkBegin+chat.MarkEnd)
@@ -122,20 +150,5 @@ func (m *marker) remove(text string) (string, []int) {
 			ended++
 		}
 	}
-	role := func(marks int) string {
-		if marks == 2 {
-			return assistant
-		}
-		return ""
-	}
-	var at []int
-	clean := b.String()
-	for one := range m.tokenizer.AddedIn(clean) {
-		_, _, start, end := edgesOf(clean[one.Start:one.End])
-		before, after := begins[one.Start+start], ends[one.Start+end]
-		if before > 0 && m.controls(role(before), one) || after > 0 && m.controls(role(after), one) {
-			at = append(at, one.Start)
-		}
-	}
-	return clean, slices.Compact(at)
+	return b.String(), begins, ends
 }
