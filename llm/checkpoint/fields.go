@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"math"
@@ -26,9 +27,13 @@ type Fields struct {
 	err     *error // shared with the objects inside
 }
 
-// newFields parses a whole configuration file.
+// newFields parses a whole configuration file. As such files are small, it refuses two members
+// of one name at every depth.
 func newFields(file string, data []byte) (*Fields, error) {
 	members, err := object(data)
+	if err == nil {
+		_, err = jsontext.NewDecoder(bytes.NewBuffer(data)).ReadValue()
+	}
 	if err != nil {
 		return nil, &ConfigError{File: file, Reason: err.Error()}
 	}

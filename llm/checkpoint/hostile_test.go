@@ -58,6 +58,27 @@ func TestManyTensors(t *testing.T) {
 	})
 }
 
+// A header whose entries are huge costs little more than the bytes of the file.
+func TestHugeEntries(t *testing.T) {
+	var names strings.Builder
+	for i := range 3_000_000 {
+		fmt.Fprintf(&names, `"%x":0,`, i)
+	}
+	for _, header := range []string{
+		`{"t":{` + names.String() + `"":0}}`,
+		`{"t":{"dtype":{` + names.String() + `"":0}}}`,
+		`{"__metadata__":{` + names.String() + `"":0}}`,
+		`{"t":[` + strings.Repeat("[],", 10<<20) + `[]]}`,
+	} {
+		data := raw(header, 0)
+		testlimit.Run(t, 3*time.Second, 64<<20, func() {
+			_, err := checkpoint.Parse("huge", data)
+			require.ErrorIs(t, err, checkpoint.ErrFormat)
+			require.Less(t, len(err.Error()), 200)
+		})
+	}
+}
+
 // Every file of a folder is read with the same care: no pipe is waited for, no device
 // or oversized file is read, and no link leads out of the folder.
 func TestHostileFolders(t *testing.T) {

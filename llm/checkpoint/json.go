@@ -15,13 +15,14 @@ import (
 // that many takes a fraction of a second. The largest models have a hundred thousand.
 const maxMembers = 200_000
 
-// object parses a JSON object, one level deep. At every depth it refuses what
-// encoding/json accepts: two members of one name, and invalid UTF-8.
+// object parses a JSON object, one level deep. It refuses what encoding/json accepts: two
+// members of one name, and at every depth invalid UTF-8. Names within its members are
+// compared only once object reads these, as maxMembers bounds the time and memory for that.
 func object(raw jsontext.Value) (map[string]jsontext.Value, error) {
 	if raw.Kind() != '{' && raw.IsValid() || len(raw) == 0 {
 		return nil, fmt.Errorf("%s is not an object", brief(raw))
 	}
-	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true))
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, fmt.Errorf("malformed JSON: %w", err)
 	}
@@ -35,6 +36,9 @@ func object(raw jsontext.Value) (map[string]jsontext.Value, error) {
 			return nil, fmt.Errorf("malformed JSON: %w", err)
 		}
 		key := name.String() // the next token may take its place
+		if _, twice := members[key]; twice {
+			return nil, fmt.Errorf("malformed JSON: duplicate object member name %s", brief([]byte(strconv.Quote(key))))
+		}
 		value, err := dec.ReadValue()
 		if err != nil {
 			return nil, fmt.Errorf("malformed JSON: %w", err)
