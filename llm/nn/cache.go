@@ -25,6 +25,7 @@ type CacheShape struct {
 // Capacity returns how many tokens a cache made for n holds: capacities are
 // rounded up, to MaxTokens at most.
 func (c CacheShape) Capacity(n int) int {
+	n = min(n, c.MaxTokens) // before it is rounded up, which may overflow
 	return min((n+cacheStep-1)/cacheStep*cacheStep, c.MaxTokens)
 }
 

@@ -2,12 +2,25 @@ package nn
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/kompute"
 )
+
+// A capacity is at most MaxTokens, for any number of tokens.
+func TestCapacity(t *testing.T) {
+	c := CacheShape{Layers: 1, KVHeads: 1, HeadDim: 4, MaxTokens: 1000}
+	for n, want := range map[int]int{1: 256, 256: 256, 257: 512, 1000: 1000, 1001: 1000, math.MaxInt - 200: 1000, math.MaxInt: 1000} {
+		require.Equal(t, want, c.Capacity(n), n)
+	}
+	all, one := c.Bytes(math.MaxInt, array.Float32)
+	require.Equal(t, int64(32000), all)
+	require.Equal(t, int64(16000), one)
+}
 
 func TestExtend(t *testing.T) {
 	d, err := kompute.Open("cpu")
