@@ -13,10 +13,13 @@ var layouts = map[byte]string{
 	'R': "15:04", 'S': "05", 'T': "15:04:05", 'x': "01/02/06", 'X': "15:04:05", 'y': "06", 'Y': "2006",
 }
 
+// whole are directives that stand for several others, to which no flag for zeros applies.
+const whole = "cDFrRTxX"
+
 // strftime formats a time as Python does in the C locale for a time without a zone, so %z
 // and %Z are empty. Of the flags of GNU's C library, %-d and its like drop leading zeros
 // and spaces, %_d writes spaces in their place, %0e zeros, and %^a capitals. An unknown
-// directive is copied unchanged.
+// directive is copied, as is %f with a flag, which only Python knows and without one.
 func strftime(t time.Time, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -32,10 +35,13 @@ func strftime(t time.Time, format string) string {
 			i++
 		}
 		s, ok := directive(t, format[i])
-		if !ok { // one byte, as the others of its character follow
+		switch {
+		case ok && (flag == 0 || format[i] != 'f'):
+			s = flagged(s, format[i], flag)
+		case flag == '^' && format[i] >= 'a' && format[i] <= 'z':
+			s = format[start:i] + string(format[i]-'a'+'A')
+		default: // one byte, as the others of its character follow
 			s = format[start : i+1]
-		} else {
-			s = flagged(s, flag)
 		}
 		b.WriteString(s)
 	}
@@ -43,9 +49,14 @@ func strftime(t time.Time, format string) string {
 }
 
 // flagged changes the text of a directive as its flag says.
-func flagged(s string, flag byte) string {
-	if flag == '^' {
+func flagged(s string, directive, flag byte) string {
+	switch {
+	case flag == '^' && directive == 'P': // small in any case
+		return s
+	case flag == '^':
 		return strings.ToUpper(s)
+	case strings.IndexByte(whole, directive) >= 0:
+		return s
 	}
 	digits := strings.TrimLeft(s, "0 ")
 	if digits == "" && s != "" {

@@ -136,6 +136,7 @@ templates = {
     "endless": "{% macro r(n) %}{{ r(n) }}{% endmacro %}{{ r(1) }}",
     "date": "{{ strftime_now('%d %b %Y %A %H:%M:%S %j %y %p %I %% %f %U %W %w %u %-d %-m') }}",
     "date in GNU's C library": "{{ strftime_now('%V %G %g %C %k %l %P|%z|%Z|%-Z|%_d %0e %^a %-j %_H %c %D') }}",
+    "date with flags of no use": "{{ strftime_now('%^P %P %-X %_X %-T %0T %-r %_r %-D %_F %-R %-c %_x %^c %^r %-f %_f %^f %^q %-q %-%') }}",
     "raise": "{% if messages|length > 1 %}{{ raise_exception('too long') }}{% endif %}ok",
     "loop controls": "{% for m in messages %}{% if m.role == 'assistant' %}{% continue %}{% endif %}{{ loop.index }}{% if loop.index > 2 %}{% break %}{% endif %}{% endfor %}",
     "range": "{% for i in range(3) %}{{ i }}{% endfor %}{% for i in range(5, 0, -2) %}{{ i }}{% endfor %}{{ range(2, 4)|list }}",
