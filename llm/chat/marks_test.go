@@ -59,7 +59,7 @@ func TestMarksInside(t *testing.T) {
 		`{{ c|replace('<t>', 'x') }}{{ c|replace('', '-') }}{{ c.replace('t>', '!', 1) }}{{ c|replace('o <', 'O ') }}{{ c|replace(c, c) }}`,
 		`{{ c.split('<t>') }}{{ c.split('t>', 1) }}{{ c.rsplit('<t', 1) }}{{ c.split() }}{{ c.rsplit(None, 1) }}{{ c.partition('>\nh') }}{{ c.rpartition('<t') }}`,
 		`{{ c.removeprefix('<t>\nh') }}|{{ c.removesuffix('lo <t>') }}|{{ c.removeprefix('x') }}|{{ c.find('o <') }}{{ c.rfind('t>') }}{{ c.index('hell') }}{{ c.count('<t') }}`,
-		`{{ c.strip('<>') }}|{{ c.strip('<t>') }}|{{ c.lstrip('<th>\n') }}|{{ c|trim('<>t ') }}|{{ (' ' ~ c ~ ' ')|trim }}|{{ c|capitalize }}|{{ c|title }}{{ c.title() }}|{{ 'h'.capitalize() }}`,
+		`{{ c.strip('<>') }}|{{ c.strip('<t>') }}|{{ c.lstrip('<th>\n') }}|{{ c|trim('<>t ') }}|{{ (' ' ~ c ~ ' ')|trim }}|{{ c|capitalize }}|{{ c|title }}{{ c.title() }}{{ c.swapcase() }}{{ ('-' ~ c)|title }}|{{ 'h'.capitalize() }}`,
 		`{{ c|wordcount }}{{ c[4:6].isalpha() }}{{ c[4:5].isupper() }}{{ c|first }}{{ c|last }}{{ c|list }}{{ c|sort|join }}{{ c|truncate(5, true, '', 0) }}{{ c[1:-1] }}{{ c|length }}`,
 	} {
 		template, err := chat.Parse("{% set c = messages[0].content %}" + source)

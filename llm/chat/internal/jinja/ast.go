@@ -63,7 +63,8 @@ type macro struct {
 	body       []node
 	// uses tells which of caller, varargs and kwargs the body names; only these
 	// are accepted.
-	uses map[string]bool
+	uses   map[string]bool
+	ofCall bool // it is the body of a call block
 }
 
 type parameter struct {

@@ -3,6 +3,7 @@ package jinja
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
@@ -32,46 +33,96 @@ func lower(s string) string { return cases.Lower(language.Und).String(s) }
 
 func capitalize(s string) string {
 	size := nextCharacter(s)
-	return strings.ToTitle(s[:size]) + lower(s[size:])
+	return cases.Title(language.Und).String(s[:size]) + lower(s[size:])
 }
 
-// title is the filter title: words begin after spaces, hyphens and opening brackets.
+// title is the filter title: words begin after spaces, hyphens and opening brackets, with
+// upper case. As there, the rest of a word becomes lower case as if it stood alone.
 func title(s string) string {
-	start := true
-	return strings.Map(func(r rune) rune {
-		if isMark(r) {
-			return r
+	inWord := false
+	begins := func(r rune) bool {
+		was := inWord
+		inWord = !isSpace(r) && !strings.ContainsRune("-({[<", r)
+		return inWord && !was
+	}
+	rests := strings.Map(func(r rune) rune {
+		if !isMark(r) && begins(r) {
+			return '0'
 		}
-		was := start
-		start = isSpace(r) || strings.ContainsRune("-({[<", r)
-		if was {
-			return unicode.ToTitle(r)
-		}
-		return unicode.ToLower(r)
+		return r
 	}, s)
+	inWord = false
+	one := oneCharacter{caser: cases.Upper(language.Und)}
+	return eachCharacter(s, lower(rests), func(out []byte, r rune, lowered string) []byte {
+		if begins(r) {
+			return one.append(out, r)
+		}
+		return append(out, lowered...)
+	})
 }
 
-// titleWords is str.title: words begin after everything but letters.
+// titleWords is str.title: words begin after everything but cased letters.
 func titleWords(s string) string {
-	start := true
-	return strings.Map(func(r rune) rune {
-		if isMark(r) {
-			return r
-		}
-		was := start
-		start = !unicode.IsLetter(r)
+	inWord := false
+	one := oneCharacter{caser: cases.Title(language.Und)}
+	return eachCharacter(s, lower(s), func(out []byte, r rune, lowered string) []byte {
+		was := inWord
+		inWord = isUpper(r) || isLower(r) || unicode.IsTitle(r)
 		if was {
-			return unicode.ToTitle(r)
+			return append(out, lowered...)
 		}
-		return unicode.ToLower(r)
-	}, s)
+		return one.append(out, r)
+	})
 }
 
 func swapcase(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsUpper(r) {
-			return unicode.ToLower(r)
+	one := oneCharacter{caser: cases.Upper(language.Und)}
+	return eachCharacter(s, lower(s), func(out []byte, r rune, lowered string) []byte {
+		switch {
+		case isUpper(r):
+			return append(out, lowered...)
+		case isLower(r):
+			return one.append(out, r)
 		}
-		return unicode.ToUpper(r)
-	}, s)
+		return utf8.AppendRune(out, r)
+	})
 }
+
+// eachCharacter calls change for each character of a text, which appends what replaces it. It also
+// gets that character of the text in lower case, which may depend on its neighbours. Marks stay.
+func eachCharacter(s, lowered string, change func(out []byte, r rune, lowered string) []byte) string {
+	out := make([]byte, 0, len(s))
+	for _, r := range s {
+		_, size := utf8.DecodeRuneInString(lowered)
+		if r == '\u0130' && strings.HasPrefix(lowered, "i\u0307") { // the only one that becomes two
+			size = len("i\u0307")
+		}
+		if isMark(r) {
+			out = utf8.AppendRune(out, r)
+		} else {
+			out = change(out, r, lowered[:size])
+		}
+		lowered = lowered[size:]
+	}
+	return string(out)
+}
+
+// oneCharacter changes the case of single characters, which may become several, in memory that it keeps.
+type oneCharacter struct {
+	caser cases.Caser
+	from  [utf8.UTFMax]byte
+	to    [64]byte
+}
+
+func (o *oneCharacter) append(out []byte, r rune) []byte {
+	if r < utf8.RuneSelf {
+		return append(out, byte(unicode.ToUpper(r)))
+	}
+	o.caser.Reset()
+	n, _, _ := o.caser.Transform(o.to[:], o.from[:utf8.EncodeRune(o.from[:], r)], true)
+	return append(out, o.to[:n]...)
+}
+
+func isUpper(r rune) bool { return unicode.IsUpper(r) || unicode.Is(unicode.Other_Uppercase, r) }
+
+func isLower(r rune) bool { return unicode.IsLower(r) || unicode.Is(unicode.Other_Lowercase, r) }

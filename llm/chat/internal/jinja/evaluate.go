@@ -77,6 +77,15 @@ func (m *meter) attribute(of Value, name string) (Value, error) {
 		if at := slices.Index(v.fields, name); at >= 0 {
 			return v.Items[at], nil
 		}
+	case *Function:
+		if v.macro != nil {
+			if err := m.takeMany(bytesPerItem, int64(len(v.macro.parameters))); err != nil {
+				return nil, err
+			}
+			if found, ok := v.macro.attribute(name); ok {
+				return found, nil
+			}
+		}
 	}
 	if f := method(of, name); f != nil {
 		return f, nil

@@ -1,8 +1,10 @@
 package jinja
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -53,31 +55,68 @@ func intFilter(c *Call) (Value, error) {
 	case longInteger:
 		return v, nil
 	case float64:
-		if math.Abs(v) < 1<<63 {
-			return int64(v), nil
+		if math.IsInf(v, 0) {
+			return nil, errInfinite
+		}
+		if !math.IsNaN(v) {
+			return wholePart(v), nil
 		}
 	case string:
 		if err := c.takeMany(4, int64(len(v))); err != nil { // errors quote it
 			return nil, err
 		}
-		v = withoutMarks(v)
-		if base == 0 || base >= 2 && base <= 36 {
-			digits := strings.TrimSpace(v)
-			if prefix := map[int64]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {
-				digits = strings.TrimPrefix(strings.ToLower(digits), prefix)
-			}
-			if n, err := strconv.ParseInt(digits, int(base), 64); err == nil {
-				return n, nil
-			}
-		}
-		if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil && math.Abs(f) < 1<<63 {
-			return int64(f), nil
+		if n, err := parseInteger(withoutMarks(v), int(base)); n != nil || err != nil {
+			return n, err
 		}
 	}
 	if v, ok := c.arg(1, "default"); ok {
 		return v, nil
 	}
 	return int64(0), nil
+}
+
+var errInfinite = errors.New("infinity is not an integer")
+
+// maxDigits is the most digits that Python reads or prints of an integer.
+const maxDigits = 4300
+
+// parseInteger returns the integer that a text is, or else the whole part of the number that it is; nil: it is neither.
+func parseInteger(s string, base int) (Value, error) {
+	s = strings.TrimSpace(s)
+	if base == 0 || base >= 2 && base <= 36 {
+		digits := s
+		if prefix := map[int]string{2: "0b", 8: "0o", 16: "0x"}[base]; prefix != "" {
+			digits = strings.TrimPrefix(strings.ToLower(digits), prefix)
+		}
+		n, err := strconv.ParseInt(digits, base, 64)
+		if err == nil {
+			return n, nil
+		}
+		if errors.Is(err, strconv.ErrRange) && len(digits) <= maxDigits {
+			if long, ok := new(big.Int).SetString(digits, base); ok {
+				return longInteger(long.String()), nil
+			}
+		}
+		if errors.Is(err, strconv.ErrRange) && base&(base-1) == 0 { // Python reads any number of such digits
+			return nil, errOverflow
+		}
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+		return wholePart(f), nil
+	}
+	return nil, nil
+}
+
+// wholePart cuts off what is behind the point of a finite number.
+func wholePart(f float64) Value {
+	if math.Abs(f) < 1<<63 {
+		return int64(f)
+	}
+	n, _ := big.NewFloat(f).Int(nil)
+	if n.IsInt64() {
+		return n.Int64()
+	}
+	return longInteger(n.String())
 }
 
 func roundFilter(c *Call) (Value, error) {

@@ -8,17 +8,17 @@ const maxRange = 100_000
 // globals are the functions that every template can call.
 func globals() map[string]Value {
 	return map[string]Value{
-		"range":     &Function{"range", rangeFunction},
-		"namespace": &Function{"namespace", func(c *Call) (Value, error) { d, err := dictFunction(c); return namespace{d}, err }},
-		"dict":      &Function{"dict", func(c *Call) (Value, error) { return dictFunction(c) }},
-		"cycler":    &Function{"cycler", newCycler},
-		"joiner":    &Function{"joiner", newJoiner},
+		"range":     &Function{Name: "range", Call: rangeFunction},
+		"namespace": &Function{Name: "namespace", Call: func(c *Call) (Value, error) { d, err := dictFunction(c); return namespace{d}, err }},
+		"dict":      &Function{Name: "dict", Call: func(c *Call) (Value, error) { return dictFunction(c) }},
+		"cycler":    &Function{Name: "cycler", Call: newCycler},
+		"joiner":    &Function{Name: "joiner", Call: newJoiner},
 	}
 }
 
 // NewFunction returns a function that takes its arguments by position only.
 func NewFunction(name string, call func(args []Value) (Value, error)) *Function {
-	return &Function{name, func(c *Call) (Value, error) {
+	return &Function{Name: name, Call: func(c *Call) (Value, error) {
 		if len(c.named) > 0 {
 			return nil, fmt.Errorf("%s takes no arguments by name", name)
 		}
@@ -119,9 +119,9 @@ func (y *cycler) attribute(name string) (Value, bool) {
 	case "current":
 		return y.items[y.at], true
 	case "next":
-		return &Function{"next", y.next}, true
+		return &Function{Name: "next", Call: y.next}, true
 	case "reset":
-		return &Function{"reset", func(*Call) (Value, error) { y.at = 0; return nil, nil }}, true
+		return &Function{Name: "reset", Call: func(*Call) (Value, error) { y.at = 0; return nil, nil }}, true
 	}
 	return nil, false
 }

@@ -161,7 +161,7 @@ func TestNamedArgumentsKeepTheirOrder(t *testing.T) {
 func TestPanicsAreErrors(t *testing.T) {
 	template, err := Parse("{{ f() }}")
 	require.NoError(t, err)
-	f := &Function{"f", func(*Call) (Value, error) { panic("oh") }}
+	f := &Function{Name: "f", Call: func(*Call) (Value, error) { panic("oh") }}
 	_, err = template.Render(t.Context(), map[string]Value{"f": f}, Limits{})
 	require.ErrorIs(t, err, ErrPanic)
 	require.ErrorContains(t, err, "oh")

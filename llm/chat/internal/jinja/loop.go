@@ -45,9 +45,9 @@ func (l *loop) attribute(name string) (Value, bool) {
 	case "nextitem":
 		return l.neighbour(1, "nextitem"), true
 	case "cycle":
-		return &Function{"cycle", l.cycle}, true
+		return &Function{Name: "cycle", Call: l.cycle}, true
 	case "changed":
-		return &Function{"changed", l.changed}, true
+		return &Function{Name: "changed", Call: l.changed}, true
 	}
 	return nil, false
 }

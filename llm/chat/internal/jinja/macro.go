@@ -12,7 +12,7 @@ func (s macroStatement) execute(r *render) error {
 // function makes a macro callable. It sees the variables at its definition.
 func (r *render) function(m *macro) *Function {
 	defined := r.scope
-	return &Function{Name: m.name, Call: func(c *Call) (Value, error) {
+	return &Function{Name: m.name, macro: m, Call: func(c *Call) (Value, error) {
 		return r.capture(defined, func() error {
 			if err := r.bind(m, c); err != nil {
 				return err
@@ -20,6 +20,35 @@ func (r *render) function(m *macro) *Function {
 			return r.run(m.body)
 		})
 	}}
+}
+
+// attribute returns an attribute of a macro, as in Jinja. The one of a call block has no name.
+func (m *macro) attribute(name string) (Value, bool) {
+	takes := func(name string) bool {
+		return slices.ContainsFunc(m.parameters, func(p parameter) bool { return p.name == name })
+	}
+	switch name {
+	case "name":
+		if m.ofCall {
+			return nil, true
+		}
+		return m.name, true
+	case "arguments":
+		names := make([]Value, len(m.parameters))
+		for i, p := range m.parameters {
+			names[i] = p.name
+		}
+		return tuple(names...), true
+	case "catch_kwargs":
+		return m.uses["kwargs"] && !takes("kwargs"), true
+	case "catch_varargs":
+		return m.uses["varargs"] && !takes("varargs"), true
+	case "caller":
+		return m.uses["caller"], true
+	case "explicit_caller":
+		return takes("caller"), true
+	}
+	return nil, false
 }
 
 // bind sets the parameters of a macro in its scope.

@@ -11,15 +11,15 @@ func method(of Value, name string) *Function {
 	switch v := of.(type) {
 	case string:
 		if f := textMethods[name]; f != nil {
-			return &Function{name, func(c *Call) (Value, error) { return c.withText(v, f) }}
+			return &Function{Name: name, Call: func(c *Call) (Value, error) { return c.withText(v, f) }}
 		}
 	case *List:
 		if f := listMethods[name]; f != nil {
-			return &Function{name, func(c *Call) (Value, error) { return f(c, v) }}
+			return &Function{Name: name, Call: func(c *Call) (Value, error) { return f(c, v) }}
 		}
 	case *Dict:
 		if f := dictMethods[name]; f != nil {
-			return &Function{name, func(c *Call) (Value, error) { return f(c, v) }}
+			return &Function{Name: name, Call: func(c *Call) (Value, error) { return f(c, v) }}
 		}
 	}
 	return nil

@@ -251,7 +251,7 @@ func (p *parser) parameters() ([]parameter, error) {
 }
 
 func (p *parser) callStatement() (statement, error) {
-	caller := &macro{name: "caller"}
+	caller := &macro{name: "caller", ofCall: true}
 	var err error
 	if p.is(operatorToken, "(") {
 		if caller.parameters, err = p.parameters(); err != nil {

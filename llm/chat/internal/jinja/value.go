@@ -35,8 +35,9 @@ type Dict struct {
 
 // Function is anything that a template can call. It checks its own arguments.
 type Function struct {
-	Name string
-	Call func(c *Call) (Value, error)
+	Name  string
+	Call  func(c *Call) (Value, error)
+	macro *macro // nil for others
 }
 
 // object is a value with attributes of its own.
