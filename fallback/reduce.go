@@ -138,7 +138,8 @@ func (r *reduction) runs(base, i int, f func(off, stride, n, done int)) {
 
 // reducePieces computes the partial results of all pieces in parallel, joins
 // those of each result in pairs, and stores the outcome. one gets only the
-// place of a piece; cost is per element.
+// place of a piece; cost is per element. Results of one piece are stored at once: many
+// short rows would have more partial results than there are elements in memory.
 func reducePieces[P any](r *reduction, cost float64, one func(base, piece int) P, join func(a, b P) P, empty P, store func(off int, p P)) {
 	if r.pieces == 0 {
 		at := r.outer.seek(r.outer.rank, 0)
@@ -148,8 +149,18 @@ func reducePieces[P any](r *reduction, cost float64, one func(base, piece int) P
 		}
 		return
 	}
+	cost = cost*float64(min(reducePiece, r.inner.size)) + 10
+	if r.pieces == 1 {
+		r.outer.each(cost, func(at cursor, lo, hi int) {
+			for range hi - lo {
+				store(at.off[1], one(at.off[0], 0))
+				at.next()
+			}
+		})
+		return
+	}
 	partial := make([]P, r.outer.size*r.pieces)
-	parallel(len(partial), cost*float64(min(reducePiece, r.inner.size))+10, func(lo, hi int) {
+	parallel(len(partial), cost, func(lo, hi int) {
 		at := r.outer.seek(r.outer.rank, lo/r.pieces)
 		for i := lo; i < hi; i++ {
 			partial[i] = one(at.off[0], i%r.pieces)

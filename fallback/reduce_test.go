@@ -3,11 +3,13 @@ package fallback
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/internal/testlimit"
 )
 
 func TestReduce(t *testing.T) {
@@ -102,6 +104,22 @@ func TestReduceFindsPlaces(t *testing.T) {
 	}
 	require.NoError(t, Reduce(opdef.ReduceArgMax, must(t, []int32{math.MinInt32, math.MaxInt32 - 1, math.MaxInt32}, 3), out))
 	require.Equal(t, 2.0, value(out))
+}
+
+// Results of short rows go where they belong: kept until all are there, they would take more
+// memory than the operands.
+func TestReduceMemory(t *testing.T) {
+	const rows = 1 << 22
+	x := must(t, []bool{true, false}, 1, 2)
+	l, err := x.Broadcast(rows, 2)
+	require.NoError(t, err)
+	x.Layout = l
+	for kind, dtype := range map[opdef.ReduceKind]array.DType{opdef.ReduceArgMin: array.Uint32, opdef.ReduceAny: array.Bool, opdef.ReduceSum: array.Int32} {
+		out, err := array.New(dtype, rows)
+		require.NoError(t, err)
+		testlimit.Run(t, 10*time.Second, 4<<20, func() { require.NoError(t, Reduce(kind, x, out)) })
+		require.Equal(t, 1.0, getAt(out, rows-1))
+	}
 }
 
 func TestReduceErrors(t *testing.T) {

@@ -60,12 +60,12 @@ func putUpdates(x, indices, updates, out *array.Array, axis int, mode opdef.Scat
 }
 
 // scattering is the work of one call: columns along the axis, each of which takes
-// its updates one after another.
+// its updates one after another. Indices and updates may be broadcast, so nothing here
+// is as long as their axes.
 type scattering struct {
 	updates, out *array.Array
 	columns      loop // of out, updates and indices, without the axis
-	updateAt     []int
-	indexAt      []int // of each update, from the start of the column
+	picks        loop // of updates and indices, from the start of a column
 	place        func(off int) (int, bool)
 	places       int
 	stride       int // of out's axis
@@ -83,66 +83,66 @@ func newScattering(indices, updates, out *array.Array, axis, picks int, along bo
 	if along {
 		index, numbers = cut(indices), indices.Strides[axis:axis+1]
 	}
-	s := &scattering{
+	shape := updates.Shape[axis : axis+picks]
+	return &scattering{
 		updates: updates, out: out, columns: newLoop(len(out.Shape)-1, cut(out), cut(updates), index),
 		places: out.Shape[axis], stride: out.Strides[axis], place: indexReader(indices, out.Shape[axis]),
+		picks: newLoop(picks,
+			&array.Array{Layout: array.Layout{Shape: shape, Strides: updates.Strides[axis : axis+picks]}},
+			&array.Array{Layout: array.Layout{Shape: shape, Strides: numbers}}),
 	}
-	shape := updates.Shape[axis : axis+picks]
-	l := newLoop(picks,
-		&array.Array{Layout: array.Layout{Shape: shape, Strides: updates.Strides[axis : axis+picks]}},
-		&array.Array{Layout: array.Layout{Shape: shape, Strides: numbers}})
-	for c := l.seek(l.rank, 0); len(s.updateAt) < l.size; c.next() {
-		s.updateAt, s.indexAt = append(s.updateAt, c.off[0]), append(s.indexAt, c.off[1])
-	}
-	return s
 }
 
 func (s *scattering) run(mode opdef.ScatterMode) {
 	switch s.out.DType {
 	case array.Float32:
-		scatterColumns(s, storage[float32](s.out), storage[float32](s.updates), same[float32], same[float32], combineFloats(mode))
+		scatterInPlace(s, storage[float32](s.out), storage[float32](s.updates), combineFloats(mode))
 	case array.Float16:
-		scatterColumns(s, array.Storage[array.F16](*s.out), array.Storage[array.F16](*s.updates), array.F16.Float32,
-			array.F16FromFloat32, combineFloats(mode))
+		scatterHalves(s, mode, array.F16.Float32, array.F16FromFloat32)
 	case array.BFloat16:
-		scatterColumns(s, array.Storage[array.BF16](*s.out), array.Storage[array.BF16](*s.updates), array.BF16.Float32,
-			array.BF16FromFloat32, combineFloats(mode))
+		scatterHalves(s, mode, array.BF16.Float32, array.BF16FromFloat32)
 	case array.Int32:
-		scatterColumns(s, storage[int32](s.out), storage[int32](s.updates), same[int32], same[int32], combineInts[int32](mode))
+		scatterInPlace(s, storage[int32](s.out), storage[int32](s.updates), combineInts[int32](mode))
 	case array.Uint32:
-		scatterColumns(s, storage[uint32](s.out), storage[uint32](s.updates), same[uint32], same[uint32], combineInts[uint32](mode))
+		scatterInPlace(s, storage[uint32](s.out), storage[uint32](s.updates), combineInts[uint32](mode))
 	case array.Uint8:
-		scatterColumns(s, storage[uint8](s.out), storage[uint8](s.updates), same[uint8], same[uint8], combineInts[uint8](mode))
+		scatterInPlace(s, storage[uint8](s.out), storage[uint8](s.updates), combineInts[uint8](mode))
 	default:
-		widen := func(v uint8) uint32 { return uint32(v) }
-		scatterColumns(s, storage[uint8](s.out), storage[uint8](s.updates), widen, func(v uint32) uint8 { return toByte(v != 0) },
-			combineInts[uint32](mode))
+		combine := combineInts[uint8](mode)
+		scatterInPlace(s, storage[uint8](s.out), storage[uint8](s.updates), func(a, b uint8) uint8 { return toByte(combine(a, b) != 0) })
 	}
 }
 
-func same[T any](v T) T { return v }
+// column calls put with the place and the element of each update of a column, in order.
+func (s *scattering) column(c *cursor, put func(place, update int)) {
+	last := s.picks.rank - 1
+	n, inner := s.picks.shape[last], s.picks.strides[last]
+	row := s.picks.seek(last, 0)
+	for range s.picks.size / n {
+		update, index := c.off[1]+row.off[0], c.off[2]+row.off[1]
+		for range n {
+			if i, ok := s.place(index); ok {
+				put(i, update)
+			}
+			update += inner[0]
+			index += inner[1]
+		}
+		row.next()
+	}
+}
 
-// scatterColumns combines elements, as values of a wider type, in each column.
-func scatterColumns[T, V any](s *scattering, out, updates []T, widen func(T) V, narrow func(V) T, combine func(a, b V) V) {
-	s.columns.each(10*float64(len(s.updateAt)), func(c cursor, lo, hi int) {
-		sums, touched := make([]V, s.places), make([]bool, s.places)
+// cost is that of a column.
+func (s *scattering) cost() float64 { return 10 * float64(s.picks.size) }
+
+// scatterInPlace combines each update with what is in its place: for types in which
+// that rounds nothing that the sum of all updates would not.
+func scatterInPlace[T any](s *scattering, out, updates []T, combine func(there, update T) T) {
+	s.columns.each(s.cost(), func(c cursor, lo, hi int) {
 		for range hi - lo {
-			to, from, index := c.off[0], c.off[1], c.off[2]
-			for n, at := range s.indexAt {
-				i, ok := s.place(index + at)
-				if !ok {
-					continue
-				}
-				if !touched[i] {
-					sums[i], touched[i] = widen(out[to+i*s.stride]), true
-				}
-				sums[i] = combine(sums[i], widen(updates[from+s.updateAt[n]]))
-			}
-			for _, at := range s.indexAt {
-				if i, ok := s.place(index + at); ok && touched[i] {
-					out[to+i*s.stride], touched[i] = narrow(sums[i]), false
-				}
-			}
+			s.column(&c, func(place, update int) {
+				at := c.off[0] + place*s.stride
+				out[at] = combine(out[at], updates[update])
+			})
 			c.next()
 		}
 	})
