@@ -28,15 +28,30 @@ func ScalarLike[T kompute.Number](s *kompute.Stream, like *kompute.Tensor[T], v 
 	case array.Float32:
 		x = float32(v)
 	case array.Float16:
-		x = array.F16FromFloat32(float32(v))
+		x = array.F16FromFloat32(roundToOdd(v))
 	case array.BFloat16:
-		x = array.BF16FromFloat32(float32(v))
+		x = array.BF16FromFloat32(roundToOdd(v))
 	case array.Int32:
 		x = int32(clamp(v, math.MinInt32, math.MaxInt32))
 	default:
 		x = uint32(clamp(v, 0, math.MaxUint32))
 	}
 	return Scalar(s, x.(T))
+}
+
+// roundToOdd returns v or, where it is no float32, the one of its two neighbours whose last
+// bit is 1. Rounded again, to 16 bits, that is what v itself is rounded to, while the
+// nearest float32 may lie halfway between two numbers that v is not halfway between.
+func roundToOdd(v float64) float32 {
+	near := float32(v)
+	if v != v || float64(near) == v {
+		return near
+	}
+	bits := math.Float32bits(near)
+	if math.Abs(float64(near)) > math.Abs(v) {
+		bits-- // toward zero
+	}
+	return math.Float32frombits(bits | 1)
 }
 
 func clamp(v, lo, hi float64) float64 {
