@@ -52,6 +52,12 @@ func (o Orientation) String() string {
 // that of x. A row of x with an infinity gives infinities or NaNs, as the sum of its
 // products with the elements of w does.
 //
+// Elements of x may be rounded first, to integers or to parts of 16 bits, which devices
+// multiply faster: by at most 2^-21, or 2^-14 if x has 16 bits, of the largest element of
+// their row, mostly of up to 128 neighbours in it. So an element may be lost beside one
+// that is far larger, even if that one is multiplied by 0. How x is rounded depends on the
+// device and on the number of rows, and so do the last bits of results.
+//
 // # Errors
 //
 // Those of Dequantize; also ErrShape if x has fewer than two axes, w is not a
