@@ -25,7 +25,10 @@ type SDPAParams[T kompute.Float] struct {
 	// Tk], may be nil, and excludes Bias.
 	Mask *kompute.Tensor[bool]
 	// Bias is added to q·k·Scale. It broadcasts to [B, Hq, Tq, Tk]; -Inf hides a
-	// key; may be nil.
+	// key; may be nil. Finite numbers in it must be below 2e38 in magnitude, since
+	// devices multiply them by log2(e). The lowest float32 and bfloat16 numbers, with
+	// which some masks are filled, may be used as well: keys that have one weigh
+	// nothing beside others, and alike where a row has no others.
 	Bias *kompute.Tensor[T]
 	// KeyLength, of shape [] or [1], holds the number of the Tk keys that are
 	// valid when the op runs: the used part of a cache. It is clamped to 0…Tk;

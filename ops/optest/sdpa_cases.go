@@ -259,6 +259,16 @@ func sdpaMasks(dtype array.DType) []Case {
 			}
 			set(2*40+7, math.NaN())
 		})
+		if dtype == array.Float16 {
+			continue
+		}
+		add(fmt.Sprintf("far biases, %d queries", queries), queries, 40, func(c *Case) {
+			c.In["mask"] = r.normal(dtype, 1, queries, 40)
+			set := setter(c.In["mask"])
+			for i := range 80 {
+				set(i, []float64{-1.9e38, 0, 1.9e38}[i%(2+i/40)])
+			}
+		})
 	}
 	for _, n := range []float64{0, 1, 17, 40, 41, -3} {
 		add(fmt.Sprintf("length %v", n), 1, 40, func(c *Case) { c.In["key_length"] = dense(array.Int32, []float64{n}, 1) })
