@@ -3,6 +3,7 @@ package optest
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"pgregory.net/rapid"
 
@@ -81,6 +82,9 @@ func ropeBound(c *Case) bound {
 		}
 	}
 	far = (far + float64(c.In["x"].Dim(2))) * max(float64(c.Params.Scale), 1)
+	if a, given := c.In["freqs"]; given && a.Size() > 0 {
+		far /= slices.Min(floats(a))
+	}
 	b := defaultBound(c.dtype("x"))
 	b.Absolute += (far*4e-7 + 1e-6) * largest(floats(c.In["x"]))
 	return b
@@ -121,7 +125,15 @@ func ropeCases() []Case {
 		}
 	}
 	far := Params{Offset: 40000, Base: 1e6}
-	return append(cases, Case{Name: "far", Params: far, In: map[string]array.Array{"x": newSource(25).normal(array.Float32, 1, 1, 2, 3, 128)}})
+	r := newSource(25)
+	cases = append(cases, Case{Name: "far", Params: far, In: map[string]array.Array{"x": r.normal(array.Float32, 1, 1, 2, 3, 128)}})
+	end := func(label string, offset float64) Case { // of the offsets that there are
+		return Case{Name: label, In: map[string]array.Array{
+			"x": r.normal(array.Float32, 1, 1, 2, 4, 4), "offset": dense(array.Int32, []float64{offset}, 1),
+			"freqs": dense(array.Float32, []float64{1e9, 3e9}, 2),
+		}}
+	}
+	return append(cases, end("sums beyond int32", math.MaxInt32-1), end("lowest int32", math.MinInt32))
 }
 
 func randomRoPE(t *rapid.T) Case {
