@@ -187,7 +187,7 @@ vec2 m_sincos(float x) {
     return (quadrant & 2u) != 0u ? -sc : sc;
 }
 
-float m_sin(float x) { return m_sincos(x).x; }
+float m_sin(float x) { return magnitude_bits(x) == 0u ? x : m_sincos(x).x; } // -0 stays
 float m_cos(float x) { return m_sincos(x).y; }
 
 // --- functions of the exponential ---
@@ -204,7 +204,7 @@ vec2 product_exact(float a, float b) {
 }
 
 float m_tanh(float x) {
-    if (is_nan(x)) {
+    if (is_nan(x) || magnitude_bits(x) == 0u) { // -0 stays
         return x;
     }
     float a = abs(x);

@@ -144,7 +144,7 @@ func compareLoop(name string, predicate uint8) {
 func unaryLoops() {
 	var sign, one reg.VecVirtual
 	var e *exponential
-	var ln func(x reg.VecVirtual)
+	var ln, silu func(x reg.VecVirtual)
 	signs := func() { sign = constant(1 << 31) }
 	exps := func() { e, sign, one = newExponential(avx2), constant(1<<31), float(1) }
 	for _, u := range []struct {
@@ -168,13 +168,7 @@ func unaryLoops() {
 			VADDPS(one, x, x)
 			VDIVPS(x, one, x)
 		}},
-		{"silu", exps, func(x reg.VecVirtual) {
-			t := YMM()
-			VXORPS(sign, x, t)
-			e.emit(t)
-			VADDPS(one, t, t)
-			VDIVPS(t, x, x)
-		}},
+		{"silu", func() { silu = newSiLU() }, func(x reg.VecVirtual) { silu(x) }},
 		{"floor", func() {}, func(x reg.VecVirtual) { VROUNDPS(U8(9), x, x) }},
 		{"ceil", func() {}, func(x reg.VecVirtual) { VROUNDPS(U8(10), x, x) }},
 		{"round", func() {}, func(x reg.VecVirtual) { VROUNDPS(U8(8), x, x) }},

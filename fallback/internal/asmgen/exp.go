@@ -53,9 +53,22 @@ func (v isa) float(f float64) reg.VecVirtual { return v.constant(math.Float32bit
 
 func float(f float64) reg.VecVirtual { return avx2.float(f) }
 
-// emit replaces x by e^x. A NaN stays: it is the operand that min and max return.
+// emit replaces x by e^x.
 func (e *exponential) emit(x reg.VecVirtual) {
-	n, p, half := e.vec(), e.vec(), e.vec()
+	p, half, rest := e.factors(x)
+	for _, power := range []reg.VecVirtual{half, rest} {
+		VPADDD(e.bias, power, power)
+		VPSLLD(U8(23), power, power)
+		VMULPS(power, p, p)
+	}
+	VMOVUPS(p, x)
+}
+
+// factors returns e^x as p·2^half·2^rest: 2^(half+rest) may not be a normal number. It
+// changes x. A NaN stays: it is the operand that min and max return.
+func (e *exponential) factors(x reg.VecVirtual) (p, half, rest reg.VecVirtual) {
+	n := e.vec()
+	p, half = e.vec(), e.vec()
 	VMINPS(x, e.hi, x)
 	VMAXPS(x, e.lo, x)
 	VMULPS(e.log2E, x, n)
@@ -73,12 +86,7 @@ func (e *exponential) emit(x reg.VecVirtual) {
 	VCVTPS2DQ(n, n)
 	VPSRAD(U8(1), n, half)
 	VPSUBD(half, n, n)
-	for _, power := range []reg.VecVirtual{half, n} {
-		VPADDD(e.bias, power, power)
-		VPSLLD(U8(23), power, power)
-		VMULPS(power, p, p)
-	}
-	VMOVUPS(p, x)
+	return p, half, n
 }
 
 // emitLarge is emit with 0 for numbers below e.lo.
@@ -123,26 +131,6 @@ func expSum(v isa) {
 	VMOVUPS(x, Mem{Base: dst})
 	v.next(src, dst, n)
 	returnFloat(v.sum(sum))
-	VZEROUPPER()
-	RET()
-}
-
-func siluMul() {
-	text("sets dst = gate·sigmoid(gate)·up; n is a multiple of 8.", "siluMulAVX2")("(dst *float32, gate *float32, up *float32, n int)")
-	e := newExponential(avx2)
-	one, sign := float(1), constant(1<<31)
-	dst, gate, up, n := arg("dst"), arg("gate"), arg("up"), arg("n")
-	Label("loop")
-	g, t := YMM(), YMM()
-	VMOVUPS(Mem{Base: gate}, g)
-	VXORPS(sign, g, t)
-	e.emit(t)
-	VADDPS(one, t, t)
-	VDIVPS(t, g, g)
-	VMULPS(Mem{Base: up}, g, g)
-	VMOVUPS(g, Mem{Base: dst})
-	ADDQ(U8(32), up)
-	avx2.next(gate, dst, n)
 	VZEROUPPER()
 	RET()
 }

@@ -26,25 +26,51 @@ func (e *neonExponential) prepare() {
 	}
 }
 
-// emit uses registers 1 to 4. A NaN stays.
+// emit uses registers 1 to 4.
 func (e *neonExponential) emit(x vreg) {
-	const n, half = vreg(1), vreg(2)
+	p, half, rest := e.factors(x)
+	for _, power := range []vreg{half, rest} {
+		e.op(iadd, power, power, expBias)
+		e.left(power, power, 23)
+		e.op(fmul, p, p, power)
+	}
+	e.mov(x, p)
+}
+
+// factors is that of exponential. It uses registers 1 to 4.
+func (e *neonExponential) factors(x vreg) (p, half, rest vreg) {
+	const n = vreg(1)
+	half = vreg(2)
 	e.op(fmin, x, x, expHi)
 	e.op(fmax, x, x, expLo)
 	e.op(fmul, n, x, expLog2E)
 	e.op1(frintn, n, n)
 	e.op(fmls, x, n, expLn2Hi)
 	e.op(fmls, x, n, expLn2Lo)
-	p := e.polynomial(x, expTerm, len(expTerms), 3, 4)
+	p = e.polynomial(x, expTerm, len(expTerms), 3, 4)
 	e.op1(fcvtns, n, n)
 	e.right(half, n, 1, true)
 	e.op(isub, n, n, half)
-	for _, power := range []vreg{half, n} {
-		e.op(iadd, power, power, expBias)
-		e.left(power, power, 23)
-		e.op(fmul, p, p, power)
-	}
-	e.mov(x, p)
+	return p, half, n
+}
+
+// silu is the function that newSiLU returns, after prepareSiLU. It uses registers 1 to 5.
+func (e *neonExponential) silu(x vreg) {
+	e.op1(fneg, 5, x)
+	p, half, reciprocal := e.factors(5)
+	e.op(iadd, half, half, expBias)
+	e.op(isub, reciprocal, expBias, reciprocal)
+	e.left(half, half, 23)
+	e.left(reciprocal, reciprocal, 23)
+	e.op(fmul, p, p, half)
+	e.op(fadd, p, p, reciprocal)
+	e.op(fdiv, x, x, p)
+	e.op(fmul, x, x, reciprocal)
+}
+
+func (e *neonExponential) prepareSiLU() {
+	e.prepare()
+	e.float(expHi, 9, siluMax)
 }
 
 // polynomial returns the register, one of the two given, with the value at x of the
@@ -87,16 +113,11 @@ func neonExponentials(a *arm64) {
 
 	r = a.function("siluMulNEON", "sets dst = gate·sigmoid(gate)·up; n is a multiple of 8.",
 		"(dst *float32, gate *float32, up *float32, n int)", "dst", "gate", "up", "n")
-	const one = vreg(8)
-	e.float(one, 9, 1)
-	e.prepare()
+	e.prepareSiLU()
 	a.label("loop")
 	for i := range 2 {
 		a.load(0, r[1], 16*i)
-		e.op1(fneg, 5, 0)
-		e.emit(5)
-		e.op(fadd, 5, 5, one)
-		e.op(fdiv, 0, 0, 5)
+		e.silu(0)
 		a.load(5, r[2], 16*i)
 		e.op(fmul, 0, 0, 5)
 		a.store(0, r[0], 16*i)
@@ -176,7 +197,7 @@ func neonWide(a *arm64) {
 		}
 	}
 	for name, quarters := range []string{"sin", "cos"} {
-		neonRow(a, quarters, true, constants([]uint64{uint64(name), 1 << 63}, sineConstants...), func(x vreg) { neonSine(d, x) })
+		neonRow(a, quarters, true, constants([]uint64{uint64(name), 1 << 63}, sineConstants...), func(x vreg) { neonSine(d, x, quarters == "sin") })
 	}
 	neonRow(a, "tanh", true, constants([]uint64{1023}, tanhConstants...), func(x vreg) { neonTanh(d, x) })
 	neonRow(a, "erf", true, constants(nil, erfConstants...), func(x vreg) {
@@ -192,9 +213,14 @@ func neonWide(a *arm64) {
 }
 
 // neonSine is the function that sine returns.
-func neonSine(d lanes, x vreg) {
+func neonSine(d lanes, x vreg, sine bool) {
 	const quarters, sign, constants = vreg(8), vreg(9), vreg(10)
-	const n, square, cube = vreg(1), vreg(2), vreg(7)
+	const n, square, cube, zero = vreg(1), vreg(2), vreg(7), vreg(29)
+	if sine { // keeps the zeros of x, the negative one too
+		d.zero(zero)
+		d.op(fcmeq, zero, x, zero)
+		d.and(zero, zero, x)
+	}
 	d.op(fmul, n, x, constants)
 	d.op1(frintn, n, n)
 	d.op(fmls, x, n, constants+1)
@@ -213,6 +239,9 @@ func neonSine(d lanes, x vreg) {
 	d.left(n, n, 62) // the second bit of n is the sign
 	d.and(n, n, sign)
 	d.eor(x, odd, n)
+	if sine {
+		d.or(x, x, zero)
+	}
 }
 
 // neonTanh is the function that hyperbolicTangent returns.

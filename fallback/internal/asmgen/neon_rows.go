@@ -195,12 +195,7 @@ func neonUnary(a *arm64) {
 			f.op(fadd, x, x, ones)
 			f.op(fdiv, x, ones, x)
 		}},
-		{"silu", exps, func(x vreg) {
-			f.op1(fneg, 5, x)
-			e.emit(5)
-			f.op(fadd, 5, 5, ones)
-			f.op(fdiv, x, x, 5)
-		}},
+		{"silu", e.prepareSiLU, e.silu},
 		{"floor", nothing, one(frintm)},
 		{"ceil", nothing, one(frintp)},
 		{"round", nothing, one(frintn)},

@@ -122,7 +122,12 @@ func sine(name string, quarters uint64) func(x reg.VecVirtual) {
 	at := doubles(name, sineConstants)
 	words := quads(name+"words", []uint64{quarters, 1 << 63})
 	return func(x reg.VecVirtual) {
-		n, narrow, quarter := YMM(), XMM(), YMM()
+		n, narrow, quarter, zero := YMM(), XMM(), YMM(), YMM()
+		if quarters == 0 { // keeps the zeros of x, the negative one too
+			avx2.zero(zero)
+			VCMPPD(U8(0), zero, x, zero)
+			VANDPD(x, zero, zero)
+		}
 		VMULPD(at(0), x, n)
 		VROUNDPD(U8(8), n, n)
 		VFNMADD231PD(at(1), n, x)
@@ -142,6 +147,9 @@ func sine(name string, quarters uint64) func(x reg.VecVirtual) {
 		VPSLLQ(U8(62), quarter, quarter) // the second bit of n is the sign
 		VANDPD(words(1), quarter, quarter)
 		VXORPD(quarter, s, x)
+		if quarters == 0 {
+			VORPD(zero, x, x)
+		}
 	}
 }
 

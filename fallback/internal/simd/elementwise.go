@@ -71,7 +71,7 @@ func CompareRow(f Compare, z []byte, x, y []float32) int {
 }
 
 // UnaryRow is BinaryRow for one operand. Exp, Sigmoid and SiLU are exact to about
-// 2e-7 of the result, except that Sigmoid and SiLU are 0 below -88; Log to 1e-7 of
+// 2e-7 of the result, except that Sigmoid is 0 below -88; Log to 1e-7 of
 // the result or of 1; Sin, Cos, Tanh and Erf are computed in float64. They do the whole
 // row, so that an element's result does not depend on its position.
 func UnaryRow(f Unary, z, x []float32) int {

@@ -12,7 +12,7 @@ import (
 // special are numbers at the borders of what functions take.
 var special = []float32{
 	0, float32(math.Copysign(0, -1)), 1, -1, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), math.SmallestNonzeroFloat32,
-	-math.SmallestNonzeroFloat32, 0x1p-126, math.MaxFloat32, -math.MaxFloat32, 0.70710677, 1.4142135, 88.7, -88.7, 104, -104, 2.5, -3.5, 16777215,
+	-math.SmallestNonzeroFloat32, 0x1p-126, math.MaxFloat32, -math.MaxFloat32, 0.70710677, 1.4142135, 88.7, -88.7, -90.4, -95, 104, -104, -175, -176, -177, 2.5, -3.5, 16777215,
 }
 
 func TestElementwise(t *testing.T) {
@@ -105,7 +105,7 @@ func TestUnaryRow(t *testing.T) {
 			{Square, func(v float64) float64 { return float64(float32(v * v)) }, 0, 0},
 			{Sqrt, func(v float64) float64 { return float64(float32(math.Sqrt(v))) }, 0, 0},
 			{Rsqrt, func(v float64) float64 { return 1 / math.Sqrt(v) }, 2e-7, 0}, {Log, math.Log, 2e-7, 1e-7},
-			{Exp, math.Exp, 3e-7, 2e-45}, {Sigmoid, sigmoid, 4e-7, 1e-38}, {SiLU, func(v float64) float64 { return v * sigmoid(v) }, 4e-7, 1e-36},
+			{Exp, math.Exp, 3e-7, 2e-45}, {Sigmoid, sigmoid, 4e-7, 1e-38}, {SiLU, func(v float64) float64 { return v * sigmoid(v) }, 4e-7, 1e-44},
 			{Sin, math.Sin, 7e-8, 1e-45}, {Cos, math.Cos, 7e-8, 1e-45}, {Tanh, math.Tanh, 7e-8, 1e-45}, {Erf, math.Erf, 7e-8, 1e-45},
 			{Floor, math.Floor, 0, 0}, {Ceil, math.Ceil, 0, 0}, {Round, math.RoundToEven, 0, 0},
 		} {
@@ -119,6 +119,9 @@ func TestUnaryRow(t *testing.T) {
 					continue
 				}
 				require.InDelta(t, want, z[i], f.relative*math.Abs(want)+f.absolute, "function %d of %v", f.f, x[i])
+				if want == 0 {
+					require.Equal(t, math.Signbit(want), math.Signbit(float64(z[i])), "function %d of %v", f.f, x[i])
+				}
 			}
 		}
 	})

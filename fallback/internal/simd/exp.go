@@ -72,7 +72,7 @@ func SiLUMul(dst, gate, up []float32) {
 		}
 	}
 	for i, g := range gate[done:] {
-		dst[done+i] = g / (1 + Exp32(-g)) * up[done+i]
+		dst[done+i] = silu32(g) * up[done+i]
 	}
 }
 

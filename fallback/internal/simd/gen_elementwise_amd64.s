@@ -869,57 +869,56 @@ TEXT ·siluRowAVX2(SB), NOSPLIT, $0-24
 	VMOVD        AX, X1
 	VPBROADCASTD X1, Y1
 	MOVL         $0x3fb8aa3b, AX
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x3f318000, AX
 	VMOVD        AX, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0x3f318000, AX
+	MOVL         $0xb95e8083, AX
 	VMOVD        AX, X3
 	VPBROADCASTD X3, Y3
-	MOVL         $0xb95e8083, AX
+	MOVL         $0x0000007f, AX
 	VMOVD        AX, X4
 	VPBROADCASTD X4, Y4
-	MOVL         $0x0000007f, AX
+	MOVL         $0x80000000, AX
 	VMOVD        AX, X5
 	VPBROADCASTD X5, Y5
-	MOVL         $0x80000000, AX
+	MOVL         $0x43300000, AX
 	VMOVD        AX, X6
 	VPBROADCASTD X6, Y6
-	MOVL         $0x3f800000, AX
-	VMOVD        AX, X7
-	VPBROADCASTD X7, Y7
 	MOVQ         z+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         n+16(FP), DX
 
 loop:
-	VMOVUPS      (CX), Y8
-	VXORPS       Y6, Y8, Y9
-	VMINPS       Y9, Y1, Y9
-	VMAXPS       Y9, Y0, Y9
-	VMULPS       Y2, Y9, Y10
-	VROUNDPS     $0x00, Y10, Y10
-	VFNMADD231PS Y3, Y10, Y9
-	VFNMADD231PS Y4, Y10, Y9
-	VMOVUPS      expterms<>+0(SB), Y11
-	VFMADD213PS  expterms<>+32(SB), Y9, Y11
-	VFMADD213PS  expterms<>+64(SB), Y9, Y11
-	VFMADD213PS  expterms<>+96(SB), Y9, Y11
-	VFMADD213PS  expterms<>+128(SB), Y9, Y11
-	VFMADD213PS  expterms<>+160(SB), Y9, Y11
-	VFMADD213PS  expterms<>+192(SB), Y9, Y11
-	VFMADD213PS  expterms<>+224(SB), Y9, Y11
-	VCVTPS2DQ    Y10, Y10
-	VPSRAD       $0x01, Y10, Y9
-	VPSUBD       Y9, Y10, Y10
-	VPADDD       Y5, Y9, Y9
+	VMOVUPS      (CX), Y7
+	VXORPS       Y5, Y7, Y8
+	VMINPS       Y8, Y6, Y8
+	VMAXPS       Y8, Y0, Y8
+	VMULPS       Y1, Y8, Y9
+	VROUNDPS     $0x00, Y9, Y9
+	VFNMADD231PS Y2, Y9, Y8
+	VFNMADD231PS Y3, Y9, Y8
+	VMOVUPS      expterms<>+0(SB), Y10
+	VFMADD213PS  expterms<>+32(SB), Y8, Y10
+	VFMADD213PS  expterms<>+64(SB), Y8, Y10
+	VFMADD213PS  expterms<>+96(SB), Y8, Y10
+	VFMADD213PS  expterms<>+128(SB), Y8, Y10
+	VFMADD213PS  expterms<>+160(SB), Y8, Y10
+	VFMADD213PS  expterms<>+192(SB), Y8, Y10
+	VFMADD213PS  expterms<>+224(SB), Y8, Y10
+	VCVTPS2DQ    Y9, Y9
+	VPSRAD       $0x01, Y9, Y8
+	VPSUBD       Y8, Y9, Y9
+	VPADDD       Y4, Y8, Y8
+	VPSUBD       Y9, Y4, Y9
+	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
-	VMULPS       Y9, Y11, Y11
-	VPADDD       Y5, Y10, Y10
-	VPSLLD       $0x17, Y10, Y10
-	VMULPS       Y10, Y11, Y11
-	VMOVUPS      Y11, Y9
-	VADDPS       Y7, Y9, Y9
-	VDIVPS       Y9, Y8, Y8
-	VMOVUPS      Y8, (AX)
+	VMULPS       Y8, Y10, Y10
+	VADDPS       Y9, Y10, Y10
+	VDIVPS       Y10, Y7, Y7
+	VMULPS       Y9, Y7, Y7
+	VMOVUPS      Y7, (AX)
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX
 	SUBQ         $0x08, DX
@@ -991,6 +990,9 @@ TEXT ·sinRowAVX2(SB), NOSPLIT, $0-24
 loop:
 	VCVTPS2PD    (CX), Y0
 	VCVTPS2PD    16(CX), Y1
+	VXORPS       Y3, Y3, Y3
+	VCMPPD       $0x00, Y3, Y0, Y3
+	VANDPD       Y0, Y3, Y3
 	VMULPD       sinconstants<>+0(SB), Y0, Y2
 	VROUNDPD     $0x08, Y2, Y2
 	VFNMADD231PD sinconstants<>+32(SB), Y2, Y0
@@ -998,27 +1000,31 @@ loop:
 	VCVTPD2DQY   Y2, X2
 	VPMOVSXDQ    X2, Y2
 	VPADDQ       sinconstantswords<>+0(SB), Y2, Y2
-	VMULPD       Y0, Y0, Y3
-	VMULPD       Y0, Y3, Y4
-	VMOVUPD      sinconstants<>+96(SB), Y5
-	VFMADD213PD  sinconstants<>+128(SB), Y3, Y5
-	VFMADD213PD  sinconstants<>+160(SB), Y3, Y5
-	VFMADD213PD  sinconstants<>+192(SB), Y3, Y5
-	VFMADD213PD  sinconstants<>+224(SB), Y3, Y5
-	VFMADD213PD  Y0, Y4, Y5
+	VMULPD       Y0, Y0, Y4
+	VMULPD       Y0, Y4, Y5
+	VMOVUPD      sinconstants<>+96(SB), Y6
+	VFMADD213PD  sinconstants<>+128(SB), Y4, Y6
+	VFMADD213PD  sinconstants<>+160(SB), Y4, Y6
+	VFMADD213PD  sinconstants<>+192(SB), Y4, Y6
+	VFMADD213PD  sinconstants<>+224(SB), Y4, Y6
+	VFMADD213PD  Y0, Y5, Y6
 	VMOVUPD      sinconstants<>+256(SB), Y0
-	VFMADD213PD  sinconstants<>+288(SB), Y3, Y0
-	VFMADD213PD  sinconstants<>+320(SB), Y3, Y0
-	VFMADD213PD  sinconstants<>+352(SB), Y3, Y0
-	VFMADD213PD  sinconstants<>+384(SB), Y3, Y0
-	VFMADD213PD  sinconstants<>+416(SB), Y3, Y0
-	VPSLLQ       $0x3f, Y2, Y3
-	VBLENDVPD    Y3, Y0, Y5, Y5
+	VFMADD213PD  sinconstants<>+288(SB), Y4, Y0
+	VFMADD213PD  sinconstants<>+320(SB), Y4, Y0
+	VFMADD213PD  sinconstants<>+352(SB), Y4, Y0
+	VFMADD213PD  sinconstants<>+384(SB), Y4, Y0
+	VFMADD213PD  sinconstants<>+416(SB), Y4, Y0
+	VPSLLQ       $0x3f, Y2, Y4
+	VBLENDVPD    Y4, Y0, Y6, Y6
 	VPSLLQ       $0x3e, Y2, Y2
 	VANDPD       sinconstantswords<>+32(SB), Y2, Y2
-	VXORPD       Y2, Y5, Y0
+	VXORPD       Y2, Y6, Y0
+	VORPD        Y3, Y0, Y0
 	VCVTPD2PSY   Y0, X0
 	VMOVUPS      X0, (AX)
+	VXORPS       Y2, Y2, Y2
+	VCMPPD       $0x00, Y2, Y1, Y2
+	VANDPD       Y1, Y2, Y2
 	VMULPD       sinconstants<>+0(SB), Y1, Y0
 	VROUNDPD     $0x08, Y0, Y0
 	VFNMADD231PD sinconstants<>+32(SB), Y0, Y1
@@ -1026,25 +1032,26 @@ loop:
 	VCVTPD2DQY   Y0, X0
 	VPMOVSXDQ    X0, Y0
 	VPADDQ       sinconstantswords<>+0(SB), Y0, Y0
-	VMULPD       Y1, Y1, Y2
-	VMULPD       Y1, Y2, Y3
-	VMOVUPD      sinconstants<>+96(SB), Y4
-	VFMADD213PD  sinconstants<>+128(SB), Y2, Y4
-	VFMADD213PD  sinconstants<>+160(SB), Y2, Y4
-	VFMADD213PD  sinconstants<>+192(SB), Y2, Y4
-	VFMADD213PD  sinconstants<>+224(SB), Y2, Y4
-	VFMADD213PD  Y1, Y3, Y4
+	VMULPD       Y1, Y1, Y3
+	VMULPD       Y1, Y3, Y4
+	VMOVUPD      sinconstants<>+96(SB), Y5
+	VFMADD213PD  sinconstants<>+128(SB), Y3, Y5
+	VFMADD213PD  sinconstants<>+160(SB), Y3, Y5
+	VFMADD213PD  sinconstants<>+192(SB), Y3, Y5
+	VFMADD213PD  sinconstants<>+224(SB), Y3, Y5
+	VFMADD213PD  Y1, Y4, Y5
 	VMOVUPD      sinconstants<>+256(SB), Y1
-	VFMADD213PD  sinconstants<>+288(SB), Y2, Y1
-	VFMADD213PD  sinconstants<>+320(SB), Y2, Y1
-	VFMADD213PD  sinconstants<>+352(SB), Y2, Y1
-	VFMADD213PD  sinconstants<>+384(SB), Y2, Y1
-	VFMADD213PD  sinconstants<>+416(SB), Y2, Y1
-	VPSLLQ       $0x3f, Y0, Y2
-	VBLENDVPD    Y2, Y1, Y4, Y4
+	VFMADD213PD  sinconstants<>+288(SB), Y3, Y1
+	VFMADD213PD  sinconstants<>+320(SB), Y3, Y1
+	VFMADD213PD  sinconstants<>+352(SB), Y3, Y1
+	VFMADD213PD  sinconstants<>+384(SB), Y3, Y1
+	VFMADD213PD  sinconstants<>+416(SB), Y3, Y1
+	VPSLLQ       $0x3f, Y0, Y3
+	VBLENDVPD    Y3, Y1, Y5, Y5
 	VPSLLQ       $0x3e, Y0, Y0
 	VANDPD       sinconstantswords<>+32(SB), Y0, Y0
-	VXORPD       Y0, Y4, Y1
+	VXORPD       Y0, Y5, Y1
+	VORPD        Y2, Y1, Y1
 	VCVTPD2PSY   Y1, X0
 	VMOVUPS      X0, 16(AX)
 	ADDQ         $0x20, CX

@@ -4611,59 +4611,58 @@ TEXT ·siluMulAVX2(SB), NOSPLIT, $0-32
 	VMOVD        AX, X1
 	VPBROADCASTD X1, Y1
 	MOVL         $0x3fb8aa3b, AX
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x3f318000, AX
 	VMOVD        AX, X2
 	VPBROADCASTD X2, Y2
-	MOVL         $0x3f318000, AX
+	MOVL         $0xb95e8083, AX
 	VMOVD        AX, X3
 	VPBROADCASTD X3, Y3
-	MOVL         $0xb95e8083, AX
+	MOVL         $0x0000007f, AX
 	VMOVD        AX, X4
 	VPBROADCASTD X4, Y4
-	MOVL         $0x0000007f, AX
+	MOVL         $0x80000000, AX
 	VMOVD        AX, X5
 	VPBROADCASTD X5, Y5
-	MOVL         $0x3f800000, AX
+	MOVL         $0x43300000, AX
 	VMOVD        AX, X6
 	VPBROADCASTD X6, Y6
-	MOVL         $0x80000000, AX
-	VMOVD        AX, X7
-	VPBROADCASTD X7, Y7
 	MOVQ         dst+0(FP), AX
 	MOVQ         gate+8(FP), CX
 	MOVQ         up+16(FP), DX
 	MOVQ         n+24(FP), BX
 
 loop:
-	VMOVUPS      (CX), Y8
-	VXORPS       Y7, Y8, Y9
-	VMINPS       Y9, Y1, Y9
-	VMAXPS       Y9, Y0, Y9
-	VMULPS       Y2, Y9, Y10
-	VROUNDPS     $0x00, Y10, Y10
-	VFNMADD231PS Y3, Y10, Y9
-	VFNMADD231PS Y4, Y10, Y9
-	VMOVUPS      expterms<>+0(SB), Y11
-	VFMADD213PS  expterms<>+32(SB), Y9, Y11
-	VFMADD213PS  expterms<>+64(SB), Y9, Y11
-	VFMADD213PS  expterms<>+96(SB), Y9, Y11
-	VFMADD213PS  expterms<>+128(SB), Y9, Y11
-	VFMADD213PS  expterms<>+160(SB), Y9, Y11
-	VFMADD213PS  expterms<>+192(SB), Y9, Y11
-	VFMADD213PS  expterms<>+224(SB), Y9, Y11
-	VCVTPS2DQ    Y10, Y10
-	VPSRAD       $0x01, Y10, Y9
-	VPSUBD       Y9, Y10, Y10
-	VPADDD       Y5, Y9, Y9
+	VMOVUPS      (CX), Y7
+	VXORPS       Y5, Y7, Y8
+	VMINPS       Y8, Y6, Y8
+	VMAXPS       Y8, Y0, Y8
+	VMULPS       Y1, Y8, Y9
+	VROUNDPS     $0x00, Y9, Y9
+	VFNMADD231PS Y2, Y9, Y8
+	VFNMADD231PS Y3, Y9, Y8
+	VMOVUPS      expterms<>+0(SB), Y10
+	VFMADD213PS  expterms<>+32(SB), Y8, Y10
+	VFMADD213PS  expterms<>+64(SB), Y8, Y10
+	VFMADD213PS  expterms<>+96(SB), Y8, Y10
+	VFMADD213PS  expterms<>+128(SB), Y8, Y10
+	VFMADD213PS  expterms<>+160(SB), Y8, Y10
+	VFMADD213PS  expterms<>+192(SB), Y8, Y10
+	VFMADD213PS  expterms<>+224(SB), Y8, Y10
+	VCVTPS2DQ    Y9, Y9
+	VPSRAD       $0x01, Y9, Y8
+	VPSUBD       Y8, Y9, Y9
+	VPADDD       Y4, Y8, Y8
+	VPSUBD       Y9, Y4, Y9
+	VPSLLD       $0x17, Y8, Y8
 	VPSLLD       $0x17, Y9, Y9
-	VMULPS       Y9, Y11, Y11
-	VPADDD       Y5, Y10, Y10
-	VPSLLD       $0x17, Y10, Y10
-	VMULPS       Y10, Y11, Y11
-	VMOVUPS      Y11, Y9
-	VADDPS       Y6, Y9, Y9
-	VDIVPS       Y9, Y8, Y8
-	VMULPS       (DX), Y8, Y8
-	VMOVUPS      Y8, (AX)
+	VMULPS       Y8, Y10, Y10
+	VADDPS       Y9, Y10, Y10
+	VDIVPS       Y10, Y7, Y7
+	VMULPS       Y9, Y7, Y7
+	VMULPS       (DX), Y7, Y7
+	VMOVUPS      Y7, (AX)
 	ADDQ         $0x20, DX
 	ADDQ         $0x20, CX
 	ADDQ         $0x20, AX

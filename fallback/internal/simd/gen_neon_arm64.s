@@ -4541,8 +4541,6 @@ TEXT ·siluRowNEON(SB), NOSPLIT, $0-24
 	MOVD z+0(FP), R0
 	MOVD x+8(FP), R1
 	MOVD n+16(FP), R2
-	MOVD $0x3f800000, R9
-	VDUP R9, V8.S4
 	MOVD $0xc2d00000, R9
 	VDUP R9, V9.S4
 	MOVD $0x42b20000, R9
@@ -4571,6 +4569,8 @@ TEXT ·siluRowNEON(SB), NOSPLIT, $0-24
 	VDUP R9, V21.S4
 	MOVD $0x3f800000, R9
 	VDUP R9, V22.S4
+	MOVD $0x43300000, R9
+	VDUP R9, V10.S4
 
 loop:
 	WORD $0x3dc00020 // ldr q0, [x1, #0]
@@ -4600,14 +4600,13 @@ loop:
 	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
 	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
 	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x6ea185c1 // sub v1.4s, v14.4s, v1.4s
 	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
-	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
-	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x4ea41c85 // orr v5.16b, v4.16b, v4.16b
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x6e25fc00 // fdiv v0.4s, v0.4s, v5.4s
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d484 // fadd v4.4s, v4.4s, v1.4s
+	WORD $0x6e24fc00 // fdiv v0.4s, v0.4s, v4.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
 	WORD $0x3d800000 // str q0, [x0, #0]
 	WORD $0x3dc00420 // ldr q0, [x1, #16]
 	WORD $0x6ea0f805 // fneg.4s v5, v0
@@ -4636,14 +4635,13 @@ loop:
 	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
 	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
 	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x6ea185c1 // sub v1.4s, v14.4s, v1.4s
 	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
-	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
-	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x4ea41c85 // orr v5.16b, v4.16b, v4.16b
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x6e25fc00 // fdiv v0.4s, v0.4s, v5.4s
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d484 // fadd v4.4s, v4.4s, v1.4s
+	WORD $0x6e24fc00 // fdiv v0.4s, v0.4s, v4.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
 	WORD $0x3d800400 // str q0, [x0, #16]
 	ADD $32, R0, R0
 	ADD $32, R1, R1
@@ -4749,6 +4747,9 @@ TEXT ·sinRowNEON(SB), NOSPLIT, $0-24
 loop:
 	WORD $0x3dc0003e // ldr q30, [x1, #0]
 	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x6e3d1fbd // eor v29.16b, v29.16b, v29.16b
+	WORD $0x4e7de41d // fcmeq v29.2d, v0.2d, v29.2d
+	WORD $0x4e201fbd // and v29.16b, v29.16b, v0.16b
 	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
 	WORD $0x4e618821 // frintn.2d v1, v1
 	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
@@ -4784,8 +4785,12 @@ loop:
 	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
 	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
 	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x4ebd1c00 // orr v0.16b, v0.16b, v29.16b
 	WORD $0x0e61681f // fcvtn.2s v31, v0
 	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x6e3d1fbd // eor v29.16b, v29.16b, v29.16b
+	WORD $0x4e7de41d // fcmeq v29.2d, v0.2d, v29.2d
+	WORD $0x4e201fbd // and v29.16b, v29.16b, v0.16b
 	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
 	WORD $0x4e618821 // frintn.2d v1, v1
 	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
@@ -4821,10 +4826,14 @@ loop:
 	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
 	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
 	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x4ebd1c00 // orr v0.16b, v0.16b, v29.16b
 	WORD $0x4e61681f // fcvtn.2s2 v31, v0
 	WORD $0x3d80001f // str q31, [x0, #0]
 	WORD $0x3dc0043e // ldr q30, [x1, #16]
 	WORD $0x0e617bc0 // fcvtl.2d v0, v30
+	WORD $0x6e3d1fbd // eor v29.16b, v29.16b, v29.16b
+	WORD $0x4e7de41d // fcmeq v29.2d, v0.2d, v29.2d
+	WORD $0x4e201fbd // and v29.16b, v29.16b, v0.16b
 	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
 	WORD $0x4e618821 // frintn.2d v1, v1
 	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
@@ -4860,8 +4869,12 @@ loop:
 	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
 	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
 	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x4ebd1c00 // orr v0.16b, v0.16b, v29.16b
 	WORD $0x0e61681f // fcvtn.2s v31, v0
 	WORD $0x4e617bc0 // fcvtl.2d2 v0, v30
+	WORD $0x6e3d1fbd // eor v29.16b, v29.16b, v29.16b
+	WORD $0x4e7de41d // fcmeq v29.2d, v0.2d, v29.2d
+	WORD $0x4e201fbd // and v29.16b, v29.16b, v0.16b
 	WORD $0x6e6adc01 // fmul v1.2d, v0.2d, v10.2d
 	WORD $0x4e618821 // frintn.2d v1, v1
 	WORD $0x4eebcc20 // fmls v0.2d, v1.2d, v11.2d
@@ -4897,6 +4910,7 @@ loop:
 	WORD $0x4f7e5421 // shl v1.2d, v1.2d, immh:immb 126
 	WORD $0x4e291c21 // and v1.16b, v1.16b, v9.16b
 	WORD $0x6e211c60 // eor v0.16b, v3.16b, v1.16b
+	WORD $0x4ebd1c00 // orr v0.16b, v0.16b, v29.16b
 	WORD $0x4e61681f // fcvtn.2s2 v31, v0
 	WORD $0x3d80041f // str q31, [x0, #16]
 	ADD $32, R0, R0
@@ -5792,8 +5806,6 @@ TEXT ·siluMulNEON(SB), NOSPLIT, $0-32
 	MOVD gate+8(FP), R1
 	MOVD up+16(FP), R2
 	MOVD n+24(FP), R3
-	MOVD $0x3f800000, R9
-	VDUP R9, V8.S4
 	MOVD $0xc2d00000, R9
 	VDUP R9, V9.S4
 	MOVD $0x42b20000, R9
@@ -5822,6 +5834,8 @@ TEXT ·siluMulNEON(SB), NOSPLIT, $0-32
 	VDUP R9, V21.S4
 	MOVD $0x3f800000, R9
 	VDUP R9, V22.S4
+	MOVD $0x43300000, R9
+	VDUP R9, V10.S4
 
 loop:
 	WORD $0x3dc00020 // ldr q0, [x1, #0]
@@ -5851,14 +5865,13 @@ loop:
 	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
 	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
 	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x6ea185c1 // sub v1.4s, v14.4s, v1.4s
 	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
-	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
-	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x4ea41c85 // orr v5.16b, v4.16b, v4.16b
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x6e25fc00 // fdiv v0.4s, v0.4s, v5.4s
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d484 // fadd v4.4s, v4.4s, v1.4s
+	WORD $0x6e24fc00 // fdiv v0.4s, v0.4s, v4.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
 	WORD $0x3dc00045 // ldr q5, [x2, #0]
 	WORD $0x6e25dc00 // fmul v0.4s, v0.4s, v5.4s
 	WORD $0x3d800000 // str q0, [x0, #0]
@@ -5889,14 +5902,13 @@ loop:
 	WORD $0x4f3f0422 // sshr v2.4s, v1.4s, immh:immb 63
 	WORD $0x6ea28421 // sub v1.4s, v1.4s, v2.4s
 	WORD $0x4eae8442 // add v2.4s, v2.4s, v14.4s
+	WORD $0x6ea185c1 // sub v1.4s, v14.4s, v1.4s
 	WORD $0x4f375442 // shl v2.4s, v2.4s, immh:immb 55
-	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
-	WORD $0x4eae8421 // add v1.4s, v1.4s, v14.4s
 	WORD $0x4f375421 // shl v1.4s, v1.4s, immh:immb 55
-	WORD $0x6e21dc84 // fmul v4.4s, v4.4s, v1.4s
-	WORD $0x4ea41c85 // orr v5.16b, v4.16b, v4.16b
-	WORD $0x4e28d4a5 // fadd v5.4s, v5.4s, v8.4s
-	WORD $0x6e25fc00 // fdiv v0.4s, v0.4s, v5.4s
+	WORD $0x6e22dc84 // fmul v4.4s, v4.4s, v2.4s
+	WORD $0x4e21d484 // fadd v4.4s, v4.4s, v1.4s
+	WORD $0x6e24fc00 // fdiv v0.4s, v0.4s, v4.4s
+	WORD $0x6e21dc00 // fmul v0.4s, v0.4s, v1.4s
 	WORD $0x3dc00445 // ldr q5, [x2, #16]
 	WORD $0x6e25dc00 // fmul v0.4s, v0.4s, v5.4s
 	WORD $0x3d800400 // str q0, [x0, #16]
