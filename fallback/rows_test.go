@@ -2,6 +2,7 @@ package fallback
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -20,6 +21,32 @@ func TestSoftmax(t *testing.T) {
 			return 20 * g.normal()
 		})
 		g.agree(func(in []array.Array, out array.Array) error { return Softmax(in[0], out) }, g.output(dtype, shape), 2e-6, 0, x)
+	})
+}
+
+// The sum of a long row keeps what is added last: probabilities are as exact as in short rows.
+func TestSoftmaxOfLongRows(t *testing.T) {
+	numbers := map[string]func(rng *rand.Rand) float32{
+		"equal":  func(*rand.Rand) float32 { return 1 },
+		"normal": func(rng *rand.Rand) float32 { return float32(rng.NormFloat64()) },
+	}
+	forLevels(t, func(t *testing.T) {
+		for name, number := range numbers {
+			for _, cols := range []int{32000, 262145, 1 << 20} {
+				rng, row, sum := rand.New(rand.NewPCG(1, 2)), make([]float32, cols), 0.0
+				for i := range row {
+					row[i] = number(rng)
+				}
+				row[cols-1] = 3
+				for _, v := range row {
+					sum += math.Exp(float64(v))
+				}
+				out := must(t, make([]float32, cols), 1, cols)
+				require.NoError(t, Softmax(must(t, row, 1, cols), out))
+				want := math.Exp(3) / sum
+				require.InEpsilon(t, want, getAt(out, cols-1), 1e-5, "%d %s numbers", cols, name)
+			}
+		}
 	})
 }
 

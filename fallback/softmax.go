@@ -25,8 +25,19 @@ func Softmax(x, out array.Array) error {
 		return nil
 	}
 	eachRow(3*float64(cols), &x, &out, func(dst, row []float32) {
-		sum := simd.ExpSum(dst, row, simd.Max(row))
-		simd.Scale(dst, 1/sum)
+		simd.Scale(dst, 1/expSum(dst, row, simd.Max(row)))
 	})
 	return nil
+}
+
+const softmaxPiece = 2048 // columns whose exponentials are added up in float32
+
+// expSum is simd.ExpSum for rows of any length: float32 sums over all of a long row would lose what comes last, so
+// float64 adds up those of pieces.
+func expSum(dst, row []float32, shift float32) float32 {
+	sum := 0.0
+	for ; len(row) > softmaxPiece; dst, row = dst[softmaxPiece:], row[softmaxPiece:] {
+		sum += float64(simd.ExpSum(dst[:softmaxPiece], row[:softmaxPiece], shift))
+	}
+	return float32(sum + float64(simd.ExpSum(dst, row, shift)))
 }

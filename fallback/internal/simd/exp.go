@@ -43,7 +43,8 @@ func Exp32(x float32) float32 {
 
 func pow2(n int32) float32 { return math.Float32frombits(uint32(n+127) << 23) }
 
-// ExpSum sets dst[i] = e^(x[i]-shift), or 0 if that is below e^-87, and returns the sum. dst may be x.
+// ExpSum sets dst[i] = e^(x[i]-shift), or 0 if that is below e^-87, and returns the sum. dst may be x. It has one sum for
+// each lane, so x should have no more than some thousand elements.
 func ExpSum(dst, x []float32, shift float32) float32 {
 	done, sum := expSumVector(dst, x, shift)
 	for i, v := range x[done:] {
