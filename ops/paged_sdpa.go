@@ -50,7 +50,8 @@ type PagedSDPAParams struct {
 // sequence < S. A row that sees no key gives zeros; a batch of fixed size uses this
 // for unused rows.
 //
-// Scores and sums are float32 for every T and C. The result of a row depends, to
+// Scores and sums are float32 for every T and C. Magnitudes of q·k·Scale must stay below
+// 2.3e38, beyond which results differ from device to device. The result of a row depends, to
 // the last bit, on its query, its keys, and the shapes of Table and keys, not on
 // the other rows, nor on which pages its keys lie in. But where Table has one column, a
 // row alone may have other last bits than one of several. Where there are more than 64

@@ -46,7 +46,8 @@ type SDPAParams[T kompute.Float] struct {
 // are often views of a longer cache [B, Hkv, capacity, D], and may be of another type
 // than q, such as float32 queries over a bfloat16 cache.
 //
-// Scores and sums are float32 for every T. A query that sees no key gives
+// Scores and sums are float32 for every T. Magnitudes of q·k·Scale must stay below
+// 2.3e38, beyond which results differ from device to device. A query that sees no key gives
 // zeros. (MLX gives NaN if -Inf hides every key, and the mean of v if a bool
 // mask does.) Values of keys that a query does not see do not matter to it, even
 // if they are not finite.
