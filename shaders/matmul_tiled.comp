@@ -58,16 +58,12 @@ void main() {
     uvec2 from = batch_start(p, batch);
 
     tile_clear();
-    // lavapipe ends a loop after 65,535 iterations; two nested loops suffice for any length.
-    for (uint k1 = 0; k1 < p.k; k1 += TILE_K * 32768u) {
-        uint end = min(p.k, k1 + TILE_K * 32768u);
-        for (uint k0 = k1; k0 < end; k0 += TILE_K) {
-            fill_a(from.x, m0, k0);
-            fill_b(from.y, n0, k0);
-            barrier();
-            tile_multiply();
-            barrier();
-        }
+    for (uint k0 = 0; k0 < p.k; k0 += TILE_K) {
+        fill_a(from.x, m0, k0);
+        fill_b(from.y, n0, k0);
+        barrier();
+        tile_multiply();
+        barrier();
     }
 
     uint to = p.out_offset + batch * p.m * p.n;

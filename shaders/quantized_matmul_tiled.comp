@@ -107,16 +107,12 @@ void main() {
     barrier();
 
     tile_clear();
-    // lavapipe ends a loop after 65,535 iterations; two nested loops suffice for any length.
-    for (uint k1 = 0; k1 < p.x.cols; k1 += TILE_K * 32768u) {
-        uint end = min(p.x.cols, k1 + TILE_K * 32768u);
-        for (uint k0 = k1; k0 < end; k0 += TILE_K) {
-            fill_x(m0, k0);
-            fill_w(n0, k0);
-            barrier();
-            tile_multiply();
-            barrier();
-        }
+    for (uint k0 = 0; k0 < p.x.cols; k0 += TILE_K) {
+        fill_x(m0, k0);
+        fill_w(n0, k0);
+        barrier();
+        tile_multiply();
+        barrier();
     }
 
     [[unroll]] for (uint r = 0; r < 4 * TILE_QUADS; r++) {

@@ -40,6 +40,11 @@ uint32_t rows_of_lane(int64_t rows, uint32_t most) {
     return most;
 }
 
+int64_t lane_rounds(int64_t cols, int64_t group, int64_t results) {
+    constexpr int64_t kOfUnit = 50; // of SUM_NOT_FINITE, for 32 columns none of which is finite
+    return cols / 32 + 2 * cols / group + results * (cols / 32 * kOfUnit + 1);
+}
+
 bool same_shape(const Array &a, const Array &b) {
     return a.rank == b.rank && std::equal(a.shape.begin(), a.shape.begin() + a.rank, b.shape.begin());
 }
@@ -172,16 +177,16 @@ RowParams rows_of(Lowering &lowering, Array &x) {
     return rows;
 }
 
-// Iterations that one thread may make over a row: two passes and their
-// reductions count against the 65,535 after which some devices stop a kernel.
-constexpr int64_t ROW_ITERATIONS = 30000;
+// Columns of a row that one thread may have. It goes through them up to three times, in blocks of four or more, whose
+// loops drivers unroll, and takes part in a few reductions, all of which is well below kMostRounds of rounds.hpp.
+constexpr int64_t MOST_COLUMNS = 30000;
 
 uint32_t row_threads(const DeviceTraits &device, int64_t cols, uint32_t most) {
     // A CPU runs the threads of a workgroup one after another, so few suffice.
     // Long rows need more: otherwise their sums lose precision, and their loops
     // become long.
     int64_t wanted = device.is_cpu ? std::min<int64_t>(most, cols / 1024) : most;
-    wanted = std::max(std::min(wanted, cols), cols / ROW_ITERATIONS);
+    wanted = std::max(std::min(wanted, cols), cols / MOST_COLUMNS);
     uint32_t threads = 32;
     while (threads < wanted && threads < 1024 && threads * 2 <= device.max_workgroup_invocations)
         threads *= 2;
@@ -214,7 +219,7 @@ uint32_t row_quads(const DeviceTraits &device, const RowParams &rows, std::initi
 }
 
 void check_row_length(int64_t cols, uint32_t threads) {
-    if (cols / threads > ROW_ITERATIONS)
+    if (cols / threads > MOST_COLUMNS)
         unsupported("a row of {} elements is too long", cols);
 }
 

@@ -42,6 +42,10 @@ constexpr uint32_t LANES = 8; // of such a kernel: one subgroup
 // enough workgroups for the CPU's cores.
 uint32_t rows_of_lane(int64_t rows, uint32_t most);
 
+// Rounds of the loops of such a product of rows of cols elements in groups (rounds.hpp), with so many results of a lane
+// for which not_finite.glsl may go through their rows again.
+int64_t lane_rounds(int64_t cols, int64_t group, int64_t results);
+
 // ---- Joint layouts ----
 
 constexpr uint32_t MAX_OPERANDS = 4;
@@ -153,8 +157,8 @@ bool quads_in_rows(const RowParams &x);
 // them are not worth a pipeline of their own.
 uint32_t row_quads(const DeviceTraits &device, const RowParams &rows, std::initializer_list<const Array *> others);
 
-// Whether one workgroup with that many threads may loop over a row (some
-// devices stop a kernel after 65,535 iterations).
+// Whether one workgroup with that many threads may loop over a row a few times, in blocks of several columns for each
+// thread (rounds.hpp).
 void check_row_length(int64_t cols, uint32_t threads);
 
 // ---- Copies ----

@@ -42,6 +42,7 @@ bool wide(const Product &x) {
 
 void dispatch_vec(Lowering &lowering, const Product &x) {
     const Matvec v = plan_matvec(lowering.device(), x.p.m, x.p.k, x.p.n);
+    check_rounds(lowering.device(), v.rounds);
     Grid grid = grid_1d(lowering.device(), v.groups);
     const int64_t most = lowering.device().max_workgroup_count[2];
     for (int64_t done = 0; done < x.batches; done += grid.z) {
@@ -60,8 +61,13 @@ void dispatch_vec(Lowering &lowering, const Product &x) {
     }
 }
 
+int64_t tile_rounds(const Tiles &t, const Product &x) {
+    return t.rounds(x.p.k, 1);
+}
+
 void dispatch_tiled(Lowering &lowering, const Product &x) {
     const Tiles t = plan_tiles(lowering.device(), x.p.m, x.p.n, x.batches);
+    check_rounds(lowering.device(), tile_rounds(t, x));
     Grid grid = grid_1d(lowering.device(), t.count(x.p.m, x.p.n));
     const int64_t most = lowering.device().max_workgroup_count[2];
     for (int64_t done = 0; done < x.batches; done += grid.z) {
@@ -220,7 +226,9 @@ void dispatch(Lowering &lowering, const Product &x) {
         dispatch_vec(lowering, x);
     } else if (prefers_matrices(lowering, x)) {
         dispatch_matrices(lowering, x);
-    } else if (along_k && x.batches == 1 && Matvec::beats_tiles(device, x.p.m, Tiles().count(x.p.m, x.p.n))) {
+    } else if (along_k && x.batches == 1 &&
+               (Matvec::beats_tiles(device, x.p.m, Tiles().count(x.p.m, x.p.n)) ||
+                too_many_rounds(device, tile_rounds(plan_tiles(device, x.p.m, x.p.n, 1), x)))) {
         dispatch_blocks(lowering, x);
     } else {
         dispatch_tiled(lowering, x);

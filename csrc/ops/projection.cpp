@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/affine.hpp"
+#include "ops/projection_lanes.hpp"
 #include "ops/projection_matrix.hpp"
 #include "ops/projection_operands.hpp"
 #include "ops/quantized_matmul_matrix.hpp"
@@ -78,40 +79,6 @@ void check_epilogue(const ProjectionOp &op, const ProjectionOperands &m) {
     if (op.epilogue > PROJECTION_GREEDY) {
         invalid("there is no epilogue {}", op.epilogue);
     }
-}
-
-// The form for CPU drivers (projection_lanes.comp), in which each lane has rows of its own and each matrix a
-// dispatch.
-void dispatch_lanes(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m, uint32_t first) {
-    const uint32_t second = is_pair(op) ? 1 : first, rows = rows_of_lane(m.w(first).dim(0), is_pair(op) ? 4 : 8);
-    ProjectionParams p{};
-    fill_groups(p, op, m, LANES * rows);
-    p.sets[0] = projection_set(m, first);
-    p.sets[1] = projection_set(m, second);
-    const ProjectionBindings bind{m, m.out(first)};
-    lowering.dispatch(spec::projection_lanes{.threads = LANES,
-                                             .x_dtype = m.x.dtype,
-                                             .gain_dtype = gain_dtype(m),
-                                             .y_dtype = m.out(first).dtype,
-                                             .scales_dtype = m.scales(0).dtype,
-                                             .biases_dtype = m.biases(0).dtype,
-                                             .bits = op.bits,
-                                             .group_shift = group_shift(op.group_size) - 5,
-                                             .cols = uint32_t(m.x.size()),
-                                             .norm = norm_constant(op, m),
-                                             .epilogue = op.epilogue,
-                                             .rows = rows},
-                      {.x = bind.read(m.x),
-                       .gain = bind.read(m.gain),
-                       .residual = bind.read(m.residual),
-                       .w0 = bind.w(first),
-                       .scales0 = bind.scales(first),
-                       .biases0 = bind.biases(first),
-                       .y = bind.y(0),
-                       .w1 = bind.w(second),
-                       .scales1 = bind.scales(second),
-                       .biases1 = bind.biases(second)},
-                      p, grid_1d(lowering.device(), divide_up(p.sets[0].n, LANES * rows)));
 }
 
 // Whether scales and biases are 16 bits each, and those of every row start at a word: then the kernel loads them in
@@ -261,17 +228,16 @@ void check_projection(const Lowering &lowering, const ProjectionOp &op, const Pr
     if (device.subgroup_arithmetic && (device.subgroup_size < 8 || device.subgroup_size > 128)) {
         unsupported("subgroups of {}", device.subgroup_size);
     }
-    if (!prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
+    if (prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
+        check_projection_lanes(device, op, m);
+    } else {
         (void)plan_launch(lowering, op, m); // throws if shared memory does not suffice
     }
 }
 
 void dispatch_projection(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     if (prefers_lanes(lowering, spec::projection_lanes::kKernel)) {
-        const uint32_t dispatches = is_pair(op) ? 1 : m.count;
-        for (uint32_t i = 0; i < dispatches; i++) {
-            dispatch_lanes(lowering, op, m, i);
-        }
+        dispatch_projection_lanes(lowering, op, m);
         return;
     }
     if (takes_byte_tiles(lowering, op, m)) {

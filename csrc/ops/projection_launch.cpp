@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/lowering_util.hpp"
+#include "ops/rounds.hpp"
 
 namespace kpx {
 
@@ -36,7 +37,8 @@ class Planner {
         base_.lanes = slice_lanes(device, units, shape.span);
         base_.slices = divide_up(units, base_.lanes);
         base_.x_rows = 1;
-        while (base_.x_rows < kMostXRows && base_.x_rows < shape.x_rows) {
+        while (base_.x_rows < kMostXRows && base_.x_rows < shape.x_rows &&
+               !too_many_rounds(device, 2 * base_.x_rows * shape.paired * result_rounds())) {
             base_.x_rows *= 2;
         }
         find_piece();
@@ -50,6 +52,7 @@ class Planner {
                 consider(groups, rows);
             }
         }
+        check_rounds(device_, rounds(best_));
         return best_;
     }
 
@@ -79,6 +82,18 @@ class Planner {
     // Bytes of shared memory that a row of a matrix takes for its partial results.
     uint64_t result_bytes() const { return uint64_t(base_.slices) * shape_.paired * base_.x_rows * 4; }
 
+    // Rounds of a thread's loops (rounds.hpp) for a result: SUM_NOT_FINITE has up to 50 for a unit.
+    int64_t result_rounds() const { return 2 + (shape_.mended ? shape_.cols / 32 * 50 : 0); }
+
+    // Of all its loops: for each piece it makes what it needs of x, and multiplies some slices with the rows of some
+    // turns; at the end, results are divided among the threads.
+    int64_t rounds(const ProjectionLaunch &l) const {
+        const int64_t pieces = divide_up(l.slices, piece_slices_), folds = divide_up(piece_slices_, l.abreast);
+        const int64_t work = folds * (4 + l.turns * (l.x_rows + 2)), staged = l.piece / 32 * l.x_rows / l.lanes;
+        const int64_t results = int64_t(l.x_rows) * shape_.paired * divide_up(l.group_rows(), l.threads());
+        return pieces * (work + 2 * staged + 4) + results * result_rounds();
+    }
+
     void consider(uint32_t groups, uint32_t rows) {
         ProjectionLaunch l = base_;
         l.rows = rows;
@@ -93,6 +108,9 @@ class Planner {
         }
         while (l.slots > 1 && result_bytes() * l.group_rows() > spare_) {
             l.slots--;
+        }
+        while (l.turns > 1 && too_many_rounds(device_, rounds(l))) {
+            l.turns--;
         }
         // How even the load is, and then smaller effects: two workgroups overlap their beginnings and ends,
         // but each has to load x.

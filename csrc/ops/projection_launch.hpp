@@ -18,6 +18,7 @@ struct ProjectionShape {
     uint32_t span;   // units whose products are added up as integers (unit_integers.glsl)
     bool norm, arg_max;
     bool subgroup; // lanes add up by subgroup operations instead of shared memory
+    bool mended;   // rows of x that are not finite may take another pass (not_finite.glsl)
 };
 
 struct ProjectionLaunch {
@@ -83,7 +84,7 @@ FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, in
 // of sums.
 uint32_t slice_lanes(const DeviceTraits &device, int64_t units, uint32_t span);
 
-// Throws KPX_UNSUPPORTED where the device's shared memory does not hold one slice.
+// Throws KPX_UNSUPPORTED where the device's shared memory does not hold one slice, or a CPU driver would end loops.
 ProjectionLaunch plan_projection(const DeviceTraits &device, const ProjectionShape &shape);
 
 } // namespace kpx

@@ -27,7 +27,8 @@ ProjectionShape projection_shape(const Lowering &lowering, const ProjectionOp &o
             .span = span_units(lowering, op, m),
             .norm = op.norm != 0,
             .arg_max = finds_largest(op),
-            .subgroup = true};
+            .subgroup = true,
+            .mended = op.norm == 0};
 }
 
 ProjectionSet projection_set(const ProjectionOperands &m, uint32_t i) {

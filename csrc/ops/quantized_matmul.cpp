@@ -42,9 +42,27 @@ uint32_t vector_words(const QuantizedProduct &x) {
     return 1;
 }
 
+// With fewer rows of x in a workgroup if its loops would have too many rounds.
+Matvec plan_vec(const DeviceTraits &device, const QuantizedProduct &x) {
+    const int64_t cols = x.p.x.cols;
+    MatvecRounds rounds;
+    if (device.small_code) { // ROLLED
+        rounds.unit = 120;
+    }
+    if (x.op.mode == QUANTIZATION_AFFINE) {
+        rounds.result += cols / 32 * 34; // not_finite_sum
+    }
+    Matvec v;
+    int64_t most_rows = device.small_code ? 2 : Matvec::kMostRows;
+    do {
+        v = plan_matvec(device, x.p.x.rows, cols, x.p.n, most_rows, rounds);
+        most_rows /= 2;
+    } while (most_rows > 0 && too_many_rounds(device, v.rounds));
+    return v;
+}
+
 void dispatch_vec(Lowering &lowering, QuantizedProduct &x) {
-    const int64_t most_rows = lowering.device().small_code ? 2 : Matvec::kMostRows;
-    const Matvec v = plan_matvec(lowering.device(), x.p.x.rows, x.p.x.cols, x.p.n, most_rows);
+    const Matvec v = plan_vec(lowering.device(), x);
     x.p.rows_per_group = v.rows_per_group;
     // The number of loads in flight per lane, limited by its units and registers.
     const uint32_t units = std::max(1u, (std::min(v.chunk, x.p.x.cols) / 32 + v.lanes - 1) / v.lanes);
@@ -75,8 +93,9 @@ void dispatch_vec(Lowering &lowering, QuantizedProduct &x) {
 // same bits as its copy.
 bool takes_lanes(const Lowering &lowering, const QuantizedProduct &x) {
     return prefers_lanes(lowering, spec::quantized_matmul_lanes::kKernel) && x.op.transpose != 0 &&
-           x.op.mode == QUANTIZATION_AFFINE && x.p.x.cols <= Matvec::kMostLength / 8 &&
-           x.p.x.rows <= 2 * Matvec::kMostRows; // as for quantized_matmul_vec there
+           x.op.mode == QUANTIZATION_AFFINE &&
+           x.p.x.rows <= 2 * Matvec::kMostRows && // as for quantized_matmul_vec there
+           !too_many_rounds(lowering.device(), lane_rounds(x.p.x.cols, x.op.group_size, 1));
 }
 
 void dispatch_lanes(Lowering &lowering, QuantizedProduct &x) {
@@ -95,7 +114,10 @@ void dispatch_lanes(Lowering &lowering, QuantizedProduct &x) {
     while (x_rows < Matvec::kMostRows && x_rows < x.p.x.rows) {
         x_rows *= 2;
     }
-    const uint32_t rows = rows_of_lane(x.p.n, std::min(8u, 16 / x_rows));
+    uint32_t rows = rows_of_lane(x.p.n, std::min(8u, 16 / x_rows));
+    while (too_many_rounds(lowering.device(), lane_rounds(x.p.x.cols, x.op.group_size, rows * x_rows))) {
+        (rows > 1 ? rows : x_rows) /= 2;
+    }
     Grid grid = grid_1d(lowering.device(), (x.p.n + LANES * rows - 1) / (LANES * rows));
     grid.z = (x.p.x.rows + x_rows - 1) / x_rows;
     lowering.dispatch(spec::quantized_matmul_lanes{.threads = LANES,
@@ -118,11 +140,14 @@ bool prefers_vec(const DeviceTraits &device, const QuantizedProduct &x) {
     if (x.op.transpose == 0 || x.p.x.cols > Matvec::kMostLength || x.p.x.cols % 32 != 0) {
         return false;
     }
-    return x.p.x.rows <= Matvec::kMostRows || Matvec::beats_tiles(device, x.p.x.rows, Tiles().count(x.p.x.rows, x.p.n));
+    const bool few =
+        x.p.x.rows <= Matvec::kMostRows || Matvec::beats_tiles(device, x.p.x.rows, Tiles().count(x.p.x.rows, x.p.n));
+    return few && !too_many_rounds(device, plan_vec(device, x).rounds);
 }
 
 void dispatch_tiled(Lowering &lowering, const QuantizedProduct &x) {
     const Tiles t = plan_tiles(lowering.device(), x.p.x.rows, x.p.n, 1);
+    check_rounds(lowering.device(), t.rounds(x.p.x.cols, 8));
     lowering.dispatch(t.large ? spec::quantized_matmul_tiled_large::kKernel : spec::quantized_matmul_tiled::kKernel,
                       spec::quantized_matmul_tiled{.threads = t.threads(),
                                                    .x_dtype = x.x.dtype,

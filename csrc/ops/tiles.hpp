@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ops/lowering_util.hpp"
+#include "ops/rounds.hpp"
 
 namespace kpx {
 
@@ -13,6 +14,13 @@ struct Tiles {
     int64_t count(int64_t m, int64_t n) const {
         const int64_t tile_m = int64_t(threads_m) * (large ? 8 : 4), tile_n = int64_t(threads_n) * (large ? 8 : 4);
         return ((m + tile_m - 1) / tile_m) * ((n + tile_n - 1) / tile_n);
+    }
+    // Rounds of a thread's loops (rounds.hpp) for sums of k products, where it fills so many elements of the second
+    // tile at once: for each 32 of them it fills both tiles and multiplies them, four at a time. Not for large tiles,
+    // which CPU drivers do not get.
+    int64_t rounds(int64_t k, uint32_t filled) const {
+        const int64_t fill_a = 128 / threads_n + 1, fill_b = 128 / threads_m / filled + 1, multiply = 32 / 4 + 1;
+        return (k + 31) / 32 * (1 + fill_a + fill_b + multiply);
     }
 };
 

@@ -1,4 +1,6 @@
 // Which kernels multiply dense matrices on devices with matrix units.
+#include <array>
+
 #include "ops/gen_ops.hpp"
 #include "recorded_lowering.hpp"
 #include "test.hpp"
@@ -20,6 +22,14 @@ std::string first_kernel(RecordedLowering &lowering, const Array &a, const Array
     const kpx::MatMulOp op{};
     kpx::lower_matmul(lowering, kpx::MatMulCall(arrays, 3, op));
     return lowering.dispatches.front().kernel;
+}
+
+// A product of so many rows of length k with the rows of a matrix, of which each is contiguous.
+std::string product_of_rows(RecordedLowering &lowering, int64_t rows, int64_t k, int64_t n) {
+    Array b = RecordedLowering::array(DT_FLOAT32, {1, k, n});
+    b.strides[1] = 1;
+    b.strides[2] = k;
+    return first_kernel(lowering, RecordedLowering::array(DT_FLOAT32, {1, rows, k}), b);
 }
 
 } // namespace
@@ -73,10 +83,36 @@ TEST(a_workgroup_multiplies_all_rows_also_for_compilers_that_are_slow) {
     lowering.traits.is_cpu = lowering.traits.small_code = true;
     for (const int64_t rows : {1, 2, 3, 5, 8}) {
         lowering.dispatches.clear();
-        Array b = RecordedLowering::array(DT_FLOAT32, {1, 128, 64});
-        b.strides[1] = 1;
-        b.strides[2] = 128;
-        CHECK(first_kernel(lowering, RecordedLowering::array(DT_FLOAT32, {1, rows, 128}), b) == "matmul_vec");
+        CHECK(product_of_rows(lowering, rows, 128, 64) == "matmul_vec");
         CHECK(lowering.dispatches.size() == 1 && lowering.dispatches[0].spec[4] >= rows);
+    }
+}
+
+// On a CPU driver, a workgroup takes fewer rows of the matrix than elsewhere if its loops would have too many rounds.
+TEST(workgroups_of_long_rows_take_fewer_of_them_on_cpu_drivers) {
+    for (const auto &[k, n, groups] : {std::array<int64_t, 3>{4096, 40960, 512}, {16384, 102400, 753}}) {
+        RecordedLowering lowering;
+        lowering.traits.subgroup_size = 8;
+        lowering.traits.max_shared_bytes = 32768;
+        CHECK(product_of_rows(lowering, 8, k, n) == "matmul_vec" && lowering.dispatches[0].grid.x <= 512);
+        lowering.dispatches.clear();
+        lowering.traits.is_cpu = true;
+        CHECK(product_of_rows(lowering, 8, k, n) == "matmul_vec" && lowering.dispatches[0].grid.x == groups);
+    }
+}
+
+// And where no launch has few enough, the op runs on the CPU instead.
+TEST(products_of_too_many_rounds_are_refused_on_cpu_drivers) {
+    RecordedLowering lowering;
+    lowering.traits.subgroup_size = 8;
+    lowering.traits.is_cpu = true;
+    for (const auto &[k, fits] : {std::pair<int64_t, bool>{300000, true}, {400000, false}}) {
+        bool refused = false;
+        try {
+            product_of_rows(lowering, 8, k, 16);
+        } catch (const kpx::Error &e) {
+            refused = e.code == KPX_UNSUPPORTED;
+        }
+        CHECK(refused != fits);
     }
 }

@@ -50,7 +50,8 @@ kpx::ProjectionShape shape_of_integers(int64_t rows, int64_t cols, int64_t x_row
             .span = span,
             .norm = true,
             .arg_max = false,
-            .subgroup = true};
+            .subgroup = true,
+            .mended = false};
 }
 
 // The spans that rows of that many columns may have.
@@ -104,6 +105,28 @@ TEST(workgroups_of_many_turns_have_compute_units_to_themselves_where_dispatches_
     const kpx::ProjectionShape rows = shape_of_integers(12288, 4096, 2, 2, 4); // which do not overlap
     CHECK(launch(plain, rows).threads() == launch(overlapping, rows).threads());
     CHECK(launch(overlapping, rows).group_rows() * 132 < rows.rows);
+}
+
+// Rows of x that are not finite are gone through again for each result, so workgroups of CPU drivers have few of them.
+TEST(workgroups_of_cpu_drivers_have_few_rows_of_x_that_may_not_be_finite) {
+    RecordedLowering lowering;
+    lowering.traits.is_cpu = true;
+    lowering.traits.subgroup_size = 8;
+    kpx::ProjectionShape shape = shape_of_integers(64, 16384, 4, 1, 1);
+    CHECK(kpx::plan_projection(lowering.traits, shape).x_rows == 4);
+    shape.mended = true;
+    CHECK(kpx::plan_projection(lowering.traits, shape).x_rows == 2);
+    shape.x_rows = 1;
+    shape.cols = 65536;
+    bool refused = false;
+    try {
+        kpx::plan_projection(lowering.traits, shape);
+    } catch (const kpx::Error &e) {
+        refused = e.code == KPX_UNSUPPORTED;
+    }
+    CHECK(refused);
+    shape.mended = false;
+    CHECK(kpx::plan_projection(lowering.traits, shape).x_rows == 1);
 }
 
 // Launches with x in registers fit, too, and reach all columns and rows. Dot products keep x in shared memory, which
