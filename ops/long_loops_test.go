@@ -33,6 +33,15 @@ func (l *long) full(v float32, shape ...int) *kompute.Tensor[float32] {
 	return longTensor(l, slices.Repeat([]float32{v}, n), shape...)
 }
 
+// ramp is values of heads of d elements whose first ones rise from 0 to 2, and so are 1 on average.
+func (l *long) ramp(keys, d int, shape ...int) *kompute.Tensor[float32] {
+	v := make([]float32, keys*d)
+	for i := range keys {
+		v[i*d] = 2 * float32(i) / float32(keys-1)
+	}
+	return longTensor(l, v, shape...)
+}
+
 // codes is a matrix of codes of 1, with scales of 1 and biases of 0, which is as if all of its elements were 1.
 func (l *long) codes(rows, cols, group int) (w *kompute.Tensor[uint32], scales, biases *kompute.Tensor[float32]) {
 	return longTensor(l, slices.Repeat([]uint32{0x11111111}, rows*cols/8), rows, cols/8), l.full(1, rows, cols/group), l.full(0, rows, cols/group)
@@ -87,6 +96,27 @@ func TestLoopsOfManyRounds(t *testing.T) {
 			w, scales := slices.Repeat([]uint32{one}, n*k/8), slices.Repeat([]uint8{127}, n*k/32)
 			return ops.QuantizedMatMul[float32, uint8](l.s, l.full(1, 8, k), longTensor(l, w, n, k/8), longTensor(l, scales, n, k/32), nil,
 				ops.MXFP4, ops.Transposed)
+		}},
+		{"SDPA, 32 queries", 1, 128, func(l *long) *kompute.Tensor[float32] {
+			const keys, d = 30000, 128
+			return ops.SDPA(l.s, l.full(0, 1, 1, 32, d), l.full(0, 1, 1, keys, d), l.ramp(keys, d, 1, 1, keys, d), ops.SDPAParams[float32]{})
+		}},
+		{"SDPA, infinities", inf, 4, func(l *long) *kompute.Tensor[float32] {
+			const keys, d = 5000, 4
+			v := make([]float32, keys*d)
+			for i := range keys - 1 {
+				v[(i+1)*d] = inf
+			}
+			return ops.SDPA(l.s, l.full(0, 1, 1, 16, d), l.full(0, 1, 1, keys, d), longTensor(l, v, 1, 1, keys, d), ops.SDPAParams[float32]{})
+		}},
+		{"PagedSDPA", 1, 64, func(l *long) *kompute.Tensor[float32] {
+			const tokens, page, d = 112000, 16, 64
+			table := make([]int32, tokens/page)
+			for i := range table {
+				table[i] = int32(i)
+			}
+			return ops.PagedSDPA(l.s, l.full(0, 1, 1, d), l.full(0, len(table), 1, page, d), l.ramp(tokens, d, len(table), 1, page, d), ops.PagedSDPAParams{
+				Table: longTensor(l, table, 1, len(table)), Sequences: longTensor(l, []int32{0}, 1), Lengths: longTensor(l, []int32{tokens}, 1)})
 		}},
 	}
 	eachLoose(t, func(t *testing.T, dev *kompute.Device) {

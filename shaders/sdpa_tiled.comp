@@ -166,7 +166,7 @@ void weigh_tile(inout Row row, uint key0) {
 bvec4 not_finite(vec4 v) { return equal(floatBitsToUint(v) & 0x7f800000u, uvec4(0x7f800000u)); }
 
 // Adds the tile's weighted values. Keys at or past end do not exist. Values that are not finite are left to
-// store_special: weights of hidden keys are 0, which would make NaNs of them.
+// add_special: weights of hidden keys are 0, which would make NaNs of them.
 void add_values(uint v_from, uint key0, uint end) {
     vec4 keep = row_keep[gl_LocalInvocationIndex / 16];
     [[unroll]] for (uint t = 0; t < DV_TILES; t++) {
@@ -218,9 +218,6 @@ uint result_of(uint row, uint batch, uint head0) {
 void store_tile(uint row0, uint rows, uint batch, uint head0, Row state) {
     barrier();
     row_part[gl_LocalInvocationIndex] = state.weight;
-    if (gl_LocalInvocationIndex < TILE) { // for store_special
-        row_keep[gl_LocalInvocationIndex / 4][gl_LocalInvocationIndex & 3u] = state.highest;
-    }
     barrier();
     [[unroll]] for (uint r = 0; r < 4; r++) {
         uint row = row0 + tile_row(r);
@@ -240,41 +237,12 @@ void store_tile(uint row0, uint rows, uint batch, uint head0, Row state) {
     }
 }
 
-float key_score(uint r, uint k_from) {
-    float sum = 0.0;
-    for (uint e = 0; e < p.d; e++) {
-        sum += q_load(q_start[r] + e * p.q_strides[3]) * (p.scale * LOG2_E) * k_load(k_from + e * p.k_strides[3]);
-    }
-    return sum;
-}
+#include "tiled_special.glsl"
 
-// The sum of element e of the values that are not finite and that row r of the tile sees, by their weights; 0 if there
-// are none.
-float special_sum(uint r, uint mask_from, uint end, uint k_from, uint v_from, uint e) {
-    float sum = 0.0;
-    for (uint key = 0; key < end; key++) {
-        float value = v_load(v_from + key * p.v_strides[2] + e * p.v_strides[3]);
-        if (not_finite(vec4(value)).x) {
-            float bias = key_bias(mask_from, key);
-            if (bias != LOWEST) {
-                sum += exp2(key_score(r, k_from + key * p.k_strides[2]) + bias - row_keep[r / 4][r & 3u]) * value;
-            }
-        }
-    }
-    return sum;
-}
-
-// Replaces the elements of the thread's block to which values that are not finite contribute.
-void store_special(uint row0, uint rows, uint batch, uint head0, uint k_from, uint v_from) {
-    [[dont_unroll]] for (uint n = 0; n < 16 * DV_TILES; n++) {
-        uint r = tile_row(n % 4), row = row0 + r, e = n / 16 * TILE + tile_col() * 4 + n / 4 % 4;
-        if (row < rows && e < p.dv) {
-            uint i = row / p.group;
-            uint mask_from = mask_row(batch, head0 + row - i * p.group, i);
-            float v = special_sum(r, mask_from, key_end(key_length(), i), k_from, v_from, e);
-            if (v != 0.0) {
-                y_store(result_of(row, batch, head0) + e, v * row_factor(r));
-            }
+void clear_sums() {
+    [[unroll]] for (uint r = 0; r < 4; r++) {
+        [[unroll]] for (uint t = 0; t < DV_TILES; t++) {
+            acc[r][t] = vec4(0.0);
         }
     }
 }
@@ -301,11 +269,7 @@ void main() {
             p.q_offset + batch * p.q_strides[0] + head * p.q_strides[1] + i * p.q_strides[2];
     }
     Row state = Row(mask_row(batch, head, i), key_end(length, i), LOWEST, 0.0);
-    [[unroll]] for (uint r = 0; r < 4; r++) {
-        [[unroll]] for (uint t = 0; t < DV_TILES; t++) {
-            acc[r][t] = vec4(0.0);
-        }
-    }
+    clear_sums();
     barrier();
 
     uint k_from = p.k_offset + batch * p.k_strides[0] + head0 / p.group * p.k_strides[1];
@@ -319,7 +283,16 @@ void main() {
         add_values(v_from, key0, end);
     }
     store_tile(row0, rows, batch, head0, state);
-    if (special_s != 0) {
-        store_special(row0, rows, batch, head0, k_from, v_from);
+    if (special_s == 0) {
+        return;
     }
+    clear_sums();
+    for (uint key0 = 0; key0 < end; key0 += TILE) {
+        score_tile(k_from, key0, end);
+        barrier();
+        weigh_special(state, key0);
+        barrier();
+        add_special(v_from, key0, end);
+    }
+    store_special(row0, rows, batch, head0);
 }

@@ -96,8 +96,11 @@ void check_paged(const PagedSDPACall &call);
 int64_t paged_capacity(const PagedSDPACall &call);
 // The ranges for workgroups of that many query heads, each of a chunk of the values. quick: whether such a workgroup
 // combines ranges quickly enough for more of them, if a row has the device for itself. turns: whether rows take turns
-// where the parts of all would take too much memory. The capacity must be at least 1.
-PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick, bool turns);
+// where the parts of all would take too much memory. rounds: of the kernel's loops if a workgroup has all keys of the
+// capacity (rounds.hpp). The capacity must be at least 1. Throws KPX_UNSUPPORTED if ranges are too long for a CPU
+// driver.
+PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick, bool turns,
+                              int64_t rounds);
 PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool turns);
 
 // Calls dispatch(p, writes) for so many rows after others, until all have been dispatched; writes is how each writes

@@ -3,6 +3,7 @@
 #include "ops/lowering_util.hpp"
 #include "ops/paged.hpp"
 #include "ops/paged_sdpa_matrix.hpp"
+#include "ops/rounds.hpp"
 
 namespace kpx {
 
@@ -68,6 +69,14 @@ uint32_t slots_of(const Lowering &lowering, const PagedSDPACall &call, const Pag
     return slots;
 }
 
+// The rounds of the loops of a workgroup that has all keys. For each batch of all slots, the lanes of a slot add up
+// their scores: by subgroups in as many rounds as their number has bits, and otherwise one score after another.
+int64_t paged_rounds(const Lowering &lowering, const PagedSDPACall &call, const PagedPlan &plan) {
+    const bool subgroups = lowering.runs_variant(spec::paged_sdpa::kKernel, "subgroup");
+    const int64_t sums = subgroups ? std::bit_width(plan.lanes) : int64_t(plan.heads) * plan.batch * (plan.lanes + 1);
+    return (paged_capacity(call) / (plan.slots * plan.batch) + 1) * (1 + sums);
+}
+
 // The keys for which a row has a range, up to kMostSplits. A session has its sequence in one page, and the row of its
 // new token is alone on the device. quick: as for plan_paged_ranges.
 int64_t keys_per_split(const PagedSDPACall &call, bool quick) {
@@ -77,8 +86,9 @@ int64_t keys_per_split(const PagedSDPACall &call, bool quick) {
 
 // The largest number of workgroups that share the keys of a row, each of which has a range. It depends on the capacity,
 // since the lengths are known only to the device.
-int64_t most_splits(const DeviceTraits &device, int64_t capacity, int64_t keys) {
-    const int64_t needed = capacity / (1 << 20) + 1; // keeps loops short
+int64_t most_splits(const DeviceTraits &device, int64_t capacity, int64_t keys, int64_t rounds) {
+    const int64_t needed = device.is_cpu ? rounds / kMostRounds + 1 : capacity / (1 << 20) + 1;
+    check_rounds(device, rounds / kMostSplits);
     if (device.is_cpu && !device.as_gpu) {
         return std::min(kMostSplits, needed);
     }
@@ -113,10 +123,11 @@ int64_t paged_capacity(const PagedSDPACall &call) {
     return std::min<int64_t>(call.table().dim(1) * call.keys().dim(2), INT32_MAX);
 }
 
-PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick, bool turns) {
+PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uint32_t heads, bool quick, bool turns,
+                              int64_t rounds) {
     const int64_t rows = call.q().dim(0), dv = call.out().dim(2), keys = keys_per_split(call, quick);
     PagedRanges ranges{};
-    ranges.splits = uint32_t(most_splits(lowering.device(), paged_capacity(call), keys));
+    ranges.splits = uint32_t(most_splits(lowering.device(), paged_capacity(call), keys, rounds));
     const bool split = ranges.splits > 1;
     const int64_t row_bytes = call.q().dim(1) * ranges.splits * (dv + 2) * int64_t(sizeof(float));
     const int64_t most = (lowering.device().is_cpu ? kCpuPartBytes : kPartBytes) / row_bytes;
@@ -147,7 +158,9 @@ PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool turns) 
     }
     plan.slots = slots_of(lowering, call, plan);
     plan.aligned = page % plan.batch == 0;
-    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, plan.heads <= kQuickHeads, turns);
+    const bool quick = plan.heads <= kQuickHeads;
+    static_cast<PagedRanges &>(plan) =
+        plan_paged_ranges(lowering, call, plan.heads, quick, turns, paged_rounds(lowering, call, plan));
     return plan;
 }
 

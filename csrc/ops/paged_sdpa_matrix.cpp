@@ -143,7 +143,7 @@ PagedFragments plan_paged_fragments(Lowering &lowering, const PagedSDPACall &cal
     plan.heads = kFragmentHeads;
     while (call.q().dim(1) / call.keys().dim(1) % plan.heads != 0)
         plan.heads /= 2;
-    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, true, turns);
+    static_cast<PagedRanges &>(plan) = plan_paged_ranges(lowering, call, plan.heads, true, turns, 0);
     return plan;
 }
 

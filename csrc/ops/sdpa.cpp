@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/rounds.hpp"
 #include "ops/sdpa.hpp"
 
 namespace kpx {
@@ -74,13 +75,21 @@ void fill_params(Attention &a, const SDPAOp &op) {
 
 // The number of workgroups that share the keys of a query. It depends on the
 // capacity of the cache, since the length is known only to the device.
-int64_t plan_ranges(const DeviceTraits &device, const Attention &a) {
-    const int64_t needed = int64_t(a.p.keys) / (1 << 20) + 1; // keeps loops short
+// rounds: of the kernel's loops if a workgroup has all keys (rounds.hpp).
+int64_t plan_ranges(const DeviceTraits &device, const Attention &a, int64_t rounds) {
     if (device.is_cpu) {
-        return needed;
+        return rounds / kMostRounds + 1;
     }
+    const int64_t needed = int64_t(a.p.keys) / (1 << 20) + 1;
     const int64_t wanted = std::min<int64_t>(divide_up(a.p.keys, kKeysOfRange), kGroups / a.p.rows);
     return std::max(needed, std::min(wanted, kMostRanges));
+}
+
+// The rounds of sdpa_tiled's loops. For a tile of 64 keys, scores take 6 for every 16 elements of the head, weights 40,
+// and values 30 for every 64 elements; if some are not finite, the same again without most of the latter.
+int64_t sdpa_tile_rounds(const Attention &a) {
+    const int64_t scores = 6 * divide_up(a.p.d, 16) + 1, values = divide_up(a.p.dv, kTile);
+    return int64_t(divide_up(a.p.keys, kTile)) * (2 * scores + 40 + 30 * values + 20 + 18 * values);
 }
 
 // The number of workgroups of sdpa_tiled; 0 if it cannot run or sdpa is faster.
@@ -90,7 +99,7 @@ int64_t plan_tiles(const DeviceTraits &device, const Attention &a) {
     }
     const int64_t rows = head_rows(a), groups = a.p.rows / rows * divide_up(rows, kTile);
     const bool worth = device.is_cpu ? rows >= kFewRows : rows >= kTile && groups >= kTiledGroups;
-    return worth ? groups : 0;
+    return worth && !too_many_rounds(device, sdpa_tile_rounds(a)) ? groups : 0;
 }
 
 void dispatch_tiled(Lowering &lowering, const Attention &a, int64_t groups) {
@@ -129,7 +138,11 @@ void dispatch_rows(Lowering &lowering, const Attention &a) {
     if (k_quads > kLaneQuads) {
         unsupported("heads of {} elements", a.p.d);
     }
-    const int64_t ranges = plan_ranges(device, a);
+    // For each BATCH of 4 keys of all slots, lanes add up all scores, and have loops over their quads for each key.
+    const bool subgroups = lowering.runs_variant(spec::sdpa::kKernel, "subgroup");
+    const int64_t of_key = k_quads + 1 + 3 * (v_quads + 1) + (subgroups ? 0 : lanes + 1);
+    const int64_t rounds = divide_up(a.p.keys, slots * 4) * (4 * of_key + v_quads + 2);
+    const int64_t ranges = plan_ranges(device, a, rounds);
     const Array to = range_results(lowering, a, ranges);
     SDPAParams p = a.p;
     p.out_offset = uint32_t(to.offset);
@@ -171,10 +184,12 @@ void combine_ranges(Lowering &lowering, const Attention &a, const Array &results
     if (ranges == 1) {
         return;
     }
+    const Grid grid = grid_elements(lowering.device(), a.out.size());
+    const uint32_t threads = element_threads(lowering.device());
+    check_rounds(lowering.device(), 3 * (ranges + 2) * (a.out.size() / (int64_t(grid.x) * threads) + 1));
     const SDPACombineParams p{a.p.rows, uint32_t(ranges), a.p.dv, uint32_t(a.out.offset)};
-    lowering.dispatch(spec::sdpa_combine{.threads = element_threads(lowering.device()), .y_dtype = a.out.dtype},
-                      {.part = {results, KPX_READ}, .y = {a.out, KPX_WRITE}}, p,
-                      grid_elements(lowering.device(), a.out.size()));
+    lowering.dispatch(spec::sdpa_combine{.threads = threads, .y_dtype = a.out.dtype},
+                      {.part = {results, KPX_READ}, .y = {a.out, KPX_WRITE}}, p, grid);
 }
 
 void lower_sdpa(Lowering &lowering, const SDPACall &call) {

@@ -25,7 +25,7 @@ inline uint32_t mask_kind(const Attention &a) {
 
 constexpr int64_t kFewRows = 16;            // of a key head, from which tiles may be worth it
 constexpr int64_t kTiledGroups = 32;        // fewer workgroups would leave most of a device idle
-constexpr int64_t kMostTiledKeys = 1 << 21; // keeps loops over tiles of keys short
+constexpr int64_t kMostTiledKeys = 1 << 21; // more would keep a GPU in one workgroup for too long
 constexpr int64_t kKeysOfRange = 256;       // the fewest that are worth a workgroup of their own
 constexpr int64_t kMostRanges = 64;
 
