@@ -2,12 +2,14 @@ package ops_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
@@ -118,6 +120,10 @@ func TestLoopsOfManyRounds(t *testing.T) {
 			return ops.PagedSDPA(l.s, l.full(0, 1, 1, d), l.full(0, len(table), 1, page, d), l.ramp(tokens, d, len(table), 1, page, d), ops.PagedSDPAParams{
 				Table: longTensor(l, table, 1, len(table)), Sequences: longTensor(l, []int32{0}, 1), Lengths: longTensor(l, []int32{tokens}, 1)})
 		}},
+		{"CumSum", 2000000, 1, func(l *long) *kompute.Tensor[float32] {
+			sums := ops.CumSum(l.s, l.full(1, 2000000), 0)
+			return ops.Slice(l.s, sums, []int{1}, ops.At(1999999))
+		}},
 	}
 	eachLoose(t, func(t *testing.T, dev *kompute.Device) {
 		for _, c := range cases {
@@ -148,4 +154,28 @@ func eachLoose(t *testing.T, test func(t *testing.T, dev *kompute.Device)) {
 			test(t, dev)
 		})
 	}
+}
+
+// Draws are alike on every device however long rows are.
+func TestDrawsFromLongRows(t *testing.T) {
+	rng, logits := rand.New(rand.NewPCG(1, 2)), make([]float32, 2500000)
+	for i := range logits {
+		logits[i] = float32(rng.NormFloat64())
+	}
+	words := sample.Params{Temperature: 1, TopP: 0.9, Seed: 3}.Encode(0)
+	var want []uint32
+	eachLoose(t, func(t *testing.T, dev *kompute.Device) {
+		s, err := dev.NewStream()
+		require.NoError(t, err)
+		defer s.Close()
+		l := &long{t, dev, s}
+		y := ops.Sample(s, longTensor(l, logits, 1, len(logits)), longTensor(l, words, len(words)), ops.At(4))
+		defer y.Close()
+		got, err := y.Read(t.Context())
+		require.NoError(t, err)
+		if want == nil {
+			want = got
+		}
+		require.Equal(t, want, got)
+	})
 }

@@ -35,7 +35,7 @@ void store_group(uint from, uint to, uint group) {
 
 void main() {
     uint units = y_DT == DT_UINT8 ? (p.d + CACHE_GROUP - 1) / CACHE_GROUP : p.d; // of a head
-    // Fewer than 65,535 times: grid_elements launches enough threads.
+    // A few rounds (csrc/ops/rounds.hpp): grid_elements launches enough threads.
     for (uint i = gl_GlobalInvocationID.x; i < p.n; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         uint d = i % units;
         uint head = i / units % p.heads;

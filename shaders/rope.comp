@@ -40,7 +40,7 @@ void main() {
     uint half_dims = p.dims / 2u;
     uint per_row = p.cols - half_dims;
     uint blocks = (p.heads + HEADS - 1u) / HEADS;
-    // Fewer than 65,535 times: grid_elements launches enough threads.
+    // A few rounds (csrc/ops/rounds.hpp): grid_elements launches enough threads.
     for (uint at = gl_GlobalInvocationID.x; at < p.n; at += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         uint row = at / per_row;
         uint i = at - row * per_row;

@@ -15,7 +15,7 @@ layout(push_constant) uniform Push { SDPACombineParams p; };
 float weight_of(uint at, float highest) { return exp2(part[at + p.dv] - highest) * part[at + p.dv + 1]; }
 
 void main() {
-    // Fewer than 65,535 times: grid_elements launches enough threads.
+    // A few rounds, as many as there are ranges in each: grid_elements launches enough threads.
     for (uint i = gl_GlobalInvocationID.x; i < p.rows * p.dv; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x) {
         uint row = i / p.dv;
         uint d = i - row * p.dv;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ops/lowering_util.hpp"
+#include "ops/rounds.hpp"
 
 namespace kpx {
 
@@ -12,7 +13,14 @@ static int64_t run_length(const DeviceTraits &device, int64_t rows) {
 // The number of rows that keep a device busy with one workgroup each, although its loops over a vocabulary are long.
 static constexpr int64_t MANY_ROWS = 1024;
 static constexpr int64_t LONGEST_ROW = 1 << 20; // of one workgroup, if that may be avoided
-static constexpr int64_t MOST_TOKENS = 10000; // of a thread on a CPU, which may go through them six times (row_threads)
+
+// The rounds of a thread's loops over its tokens of the row, five times if it draws alone (sample_keys.glsl), and twice
+// over those of its part before that. Tokens are loaded in turns of four, each a loop. Loops over bins come in
+// addition.
+static int64_t sample_rounds(int64_t cols, int64_t part, uint32_t threads) {
+    const int64_t bins = SAMPLE_BINS * 32 / threads;
+    return (5 * (cols / threads + 4) + 2 * (part / threads + 4)) * 3 / 2 + bins;
+}
 
 static void check_sample(const SampleCall &call) {
     const Array &x = call.logits(), &settings = call.params(), &step = call.step(), &out = call.out();
@@ -42,7 +50,7 @@ static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Ar
     // One workgroup may have to go through all of the row.
     const uint32_t threads =
         std::min(row_threads(device, device.is_cpu ? cols : length), uint32_t(SAMPLE_MOST_THREADS));
-    if (device.is_cpu && cols / threads > MOST_TOKENS)
+    if (too_many_rounds(device, sample_rounds(cols, length, threads)))
         unsupported("a row of {} elements is too long", cols);
     params.parts = uint32_t((cols + length - 1) / length);
     params.run = uint32_t(length);

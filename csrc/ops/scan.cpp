@@ -1,6 +1,8 @@
 #include "ops/lowering_util.hpp"
+#include "ops/rounds.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace kpx {
 
@@ -10,6 +12,15 @@ static Array axis_last(const Array &x, uint32_t axis) {
     std::rotate(moved.shape.begin() + axis, moved.shape.begin() + axis + 1, moved.shape.begin() + x.rank);
     std::rotate(moved.strides.begin() + axis, moved.strides.begin() + axis + 1, moved.strides.begin() + x.rank);
     return moved;
+}
+
+// The rounds of the loops over a row's blocks, in each of which all subgroups' totals are joined, or those of threads
+// in a tree.
+static int64_t scan_rounds(const Lowering &lowering, int64_t items, uint32_t threads) {
+    const DeviceTraits &device = lowering.device();
+    const bool subgroups = lowering.runs_variant(spec::scan::kKernel, "subgroup");
+    const int64_t totals = subgroups ? threads / device.subgroup_size : std::bit_width(threads) - 1;
+    return (items + threads - 1) / threads * (2 + totals);
 }
 
 void lower_scan(Lowering &lowering, const ScanCall &call) {
@@ -46,6 +57,8 @@ void lower_scan(Lowering &lowering, const ScanCall &call) {
     const int64_t items = (x.dim(-1) + 3) / 4; // ITEMS of scan.comp
     const uint32_t threads = row_threads(lowering.device(), items);
     check_row_length(items, threads);
+    if (too_many_rounds(lowering.device(), scan_rounds(lowering, items, threads)))
+        unsupported("a row of {} elements is too long", x.dim(-1));
     const bool quads = !op.reverse && quads_in_rows(dense) && row_quads(lowering.device(), params.x, {});
     lowering.dispatch(spec::scan{.threads = threads,
                                  .x_dtype = x.dtype,

@@ -22,8 +22,8 @@ static int64_t product(const Array &x, uint32_t first, uint32_t last) {
     return n;
 }
 
-// The number of iterations of a loop that some CPU drivers allow. On a GPU, that many, each with a load, would take
-// too long.
+// The number of rounds of a thread's only long loop: CPU drivers do not allow many more (rounds.hpp), and on a GPU,
+// each with a load, they would take too long.
 constexpr uint32_t kLongestLoop = 30000;
 
 // How far a thread may search for an update's successor.
