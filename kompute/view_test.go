@@ -90,6 +90,22 @@ func TestLayoutsOutsideTheirStorage(t *testing.T) {
 	})
 }
 
+// A stride that is never taken may be negative.
+func TestNegativeStridesOfShortAxes(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		x := tensor(t, d, upTo(4))
+		for n, want := range [][]float32{{}, {0, -1, -2, -3}} {
+			v := x.View().WithLayout(Layout{Shape: []int{n, 4}, Strides: []int{-4, 1}})
+			require.NoError(t, v.Err())
+			y, err := As[float32](v)
+			require.NoError(t, err)
+			s := newStream(t, d)
+			require.Equal(t, want, read(t, closing(t, run(s, "neg", closing(t, y)))))
+			require.NoError(t, s.Err())
+		}
+	})
+}
+
 // A view of few bytes can have more elements than there is memory for.
 func TestReadingAHugeBroadcast(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {

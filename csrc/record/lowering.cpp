@@ -139,7 +139,7 @@ uint64_t check_view(const kpx_array &view) {
         fail(KPX_INVALID, "an array starts at element {} of a tensor of {}", view.offset, limit);
     }
     for (uint32_t i = 0; i < view.rank; i++) {
-        if (view.shape[i] < 0 || view.strides[i] < 0) {
+        if (view.shape[i] < 0 || (view.shape[i] > 1 && view.strides[i] < 0)) {
             fail(KPX_INVALID, "an array has a negative size or stride on axis {}", i);
         }
         is_empty = is_empty || view.shape[i] == 0;
@@ -169,7 +169,9 @@ Array make_array(Device &device, const kpx_array &in) {
     out.dtype = in.dtype;
     out.rank = in.rank;
     std::copy(in.shape, in.shape + in.rank, out.shape.begin());
-    std::copy(in.strides, in.strides + in.rank, out.strides.begin());
+    for (uint32_t i = 0; i < in.rank; i++) { // one that is never taken may be negative
+        out.strides[i] = std::max<int64_t>(in.strides[i], 0);
+    }
     const uint64_t start = uint64_t(in.offset) * size;
     out.base = start - start % device.binding_alignment();
     out.offset = int64_t((start - out.base) / size);

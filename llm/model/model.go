@@ -70,7 +70,8 @@ type Model interface {
 	// token can be chosen: other sequences may need the states of the same pass.
 	ForwardRows(s *kompute.Stream, p RowsPass) *kompute.Tensor[float32]
 	// Close frees the weights once the device is done with them; later calls do
-	// nothing. The checkpoint may be closed after that.
+	// nothing. The checkpoint may be closed after that, and after the streams on which
+	// the model ran have been closed or synchronized: devices may read its memory.
 	Close() error
 }
 
