@@ -17,7 +17,7 @@ type profile struct {
 	Depth   int `json:"depth"`
 	Clients int `json:"clients,omitempty"`
 	Rows    int `json:"rows,omitempty"` // of the engine's step, or of a prompt's last piece
-	Tokens  int `json:"tokens"`         // number of tokens that the medians are of
+	Tokens  int `json:"tokens"`         // number of tokens that the medians and means are of
 	// Device time of a token: of a replay as it is, and with timestamps around
 	// each dispatch, which is what the kernels and gaps add up to.
 	ReplayNanos int64    `json:"replay_ns"`
@@ -60,7 +60,7 @@ type eagerOp struct {
 
 // look profiles a token at a depth. A device without timestamps has no profile.
 func (b *bench) look(ctx context.Context, depth int) error {
-	p := &profile{Depth: depth, Tokens: b.profile}
+	p := b.profileAt(depth)
 	err := b.lookAtRegion(ctx, p)
 	if err == nil {
 		err = b.lookAtEager(ctx, p)
@@ -75,11 +75,16 @@ func (b *bench) look(ctx context.Context, depth int) error {
 	return err
 }
 
+// profileAt returns an empty profile, of fewer tokens than were asked for where the context ends before.
+func (b *bench) profileAt(depth int) *profile {
+	return &profile{Depth: depth, Tokens: min(b.profile, b.model.Limits().Context-max(depth, 1))}
+}
+
 func (b *bench) lookAtRegion(ctx context.Context, p *profile) (err error) {
 	if b.eager {
 		return nil
 	}
-	s, err := b.session(p.Depth + 3 + 2*b.profile) // each token is computed twice
+	s, err := b.session(p.Depth + 3 + 2*p.Tokens) // each token is computed twice
 	if err != nil {
 		return err
 	}
@@ -95,7 +100,7 @@ func (b *bench) lookAtRegion(ctx context.Context, p *profile) (err error) {
 	m := &b.results.Memory
 	m.Transient = max(m.Transient, st.TransientBytes)
 	m.TransientUnplanned = max(m.TransientUnplanned, st.TransientBytesUnplanned)
-	times, err := region.Profile(ctx, b.profile)
+	times, err := region.Profile(ctx, p.Tokens)
 	if err != nil {
 		return err
 	}
@@ -162,7 +167,7 @@ func (b *bench) lookAtEager(ctx context.Context, p *profile) (err error) {
 	if b.region {
 		return nil
 	}
-	s, err := b.session(p.Depth + 3 + b.profile)
+	s, err := b.session(p.Depth + 3 + p.Tokens)
 	if err != nil {
 		return err
 	}
@@ -177,14 +182,15 @@ func (b *bench) lookAtEager(ctx context.Context, p *profile) (err error) {
 	if err := stream.StartTiming(); err != nil {
 		return err
 	}
-	o.MaxTokens = b.profile // the first of them reads the token before: each is one pass
-	if _, err := s.Generate(ctx, append(prompt, r.IDs...), o); err != nil {
+	o.MaxTokens = p.Tokens // the first of them reads the token before: each is one pass
+	if r, err = s.Generate(ctx, append(prompt, r.IDs...), o); err != nil {
 		return err
 	}
 	if s.Stream() != stream {
 		return errRestarted
 	}
-	p.EagerOps = eagerOps(stream.Stats(), b.profile)
+	p.Tokens = len(r.IDs)
+	p.EagerOps = eagerOps(stream.Stats(), p.Tokens)
 	return nil
 }
 

@@ -65,7 +65,7 @@ func (b *bench) runThreads(ctx context.Context) error {
 
 // waiting profiles a token at a depth.
 func (b *bench) waiting(ctx context.Context, depth int) (float64, error) {
-	p := &profile{Depth: depth, Tokens: b.profile}
+	p := b.profileAt(depth)
 	err := b.lookAtRegion(ctx, p)
 	b.results.Profiles = []*profile{p} // of the last number of threads
 	return p.Waiting, err
