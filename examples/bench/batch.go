@@ -79,16 +79,18 @@ func (b *bench) runBatches(ctx context.Context) error {
 	for _, clients := range b.batch {
 		b.shown.step(fmt.Sprintf("%d clients", clients))
 		r, err := b.runBatch(ctx, clients)
+		if r != nil {
+			b.results.Batches = append(b.results.Batches, r)
+		}
 		if err != nil {
 			return fmt.Errorf("%d clients: %w", clients, err)
 		}
-		b.results.Batches = append(b.results.Batches, r)
 	}
 	return nil
 }
 
 // runBatch makes an engine for a number of clients, which ask once to warm up
-// and then reps times.
+// and then reps times. If a profile cannot be made of it, it returns what was measured as well.
 func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err error) {
 	prompt, tokens := b.prompts[0], b.gens[0]
 	before := b.model.Device().Stats().LiveBytes
@@ -114,12 +116,9 @@ func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err erro
 			runs = append(runs, r)
 		}
 	}
-	if err := b.lookAtStep(ctx, e, clients); err != nil {
-		return nil, err
-	}
 	out = medians(runs)
 	out.Prompt, out.Tokens = prompt, tokens
-	return out, nil
+	return out, b.lookAtStep(ctx, e, clients)
 }
 
 // lookAtStep measures the parts of the largest step that only generates, usually the

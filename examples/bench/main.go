@@ -31,7 +31,7 @@ func main() {
 	os.Exit(cli.ExitCode(os.Stderr, "bench", err))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parse(args, stdout)
 	if err != nil {
 		return err
@@ -39,6 +39,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if o.ops != "" {
 		return o.measureOps(ctx, stdout, stderr)
 	}
+	return o.measureModel(ctx, stdout, stderr)
+}
+
+// measureModel measures everything but --ops.
+func (o *options) measureModel(ctx context.Context, stdout, stderr io.Writer) (err error) {
 	var devices []*kompute.Device
 	opening := []kompute.Option{kompute.WithWindow(o.window, 0)}
 	if o.overlap {

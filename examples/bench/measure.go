@@ -81,7 +81,7 @@ func newBench(o *options, f *generate.Folder, hosts []*model.Host, stderr io.Wri
 	}}
 }
 
-// runAll runs what the options ask for.
+// runAll runs what the options ask for. If an error ends that, it returns what was measured before as well, if anything.
 func (b *bench) runAll(ctx context.Context) (*results, error) {
 	defer b.shown.close()
 	run := b.runTests
@@ -92,10 +92,10 @@ func (b *bench) runAll(ctx context.Context) (*results, error) {
 		run = b.runBatches
 	}
 	err := run(ctx)
-	b.results.Interrupted = errors.Is(err, context.Canceled)
-	if err != nil && !(b.results.Interrupted && b.results.some()) {
+	if err != nil && !b.results.some() {
 		return nil, err
 	}
+	b.results.ending = endingOf(err)
 	st := b.model.Device().Stats()
 	b.results.Memory.Peak, b.results.Memory.Reserved = st.PeakBytes, st.ReservedBytes
 	return b.results, err

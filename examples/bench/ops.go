@@ -34,8 +34,7 @@ type roofline struct {
 	Ops        []opRate      `json:"ops"`
 	Skipped    []skippedOp   `json:"skipped,omitempty"`
 	Calls      []kernelCalls `json:"kernel_calls,omitempty"`
-
-	Interrupted bool `json:"interrupted,omitempty"` // before everything was measured
+	ending
 }
 
 // opRate is one measured call, with its share of the rate of the probe that it is compared with.
@@ -94,10 +93,10 @@ func (o *options) measureOps(ctx context.Context, stdout, stderr io.Writer) (err
 		Skipped: func(op string, err error) { r.skip(op, err.Error()) },
 	}
 	err = optest.Measure(ctx, device, measure)
-	r.Interrupted = errors.Is(err, context.Canceled)
-	if err != nil && !(r.Interrupted && len(r.Ops) > 0) {
+	if err != nil && len(r.Ops) == 0 {
 		return err
 	}
+	r.ending = endingOf(err)
 	if tooFew && len(r.Ops) == 0 {
 		return fmt.Errorf("--sizes: %d elements are too few for %s", slices.Max(sizes), o.ops)
 	}
@@ -143,9 +142,7 @@ func (r *roofline) print(w io.Writer, asJSON bool) error {
 		return e.Encode(r)
 	}
 	fmt.Fprintf(w, "%s (%s, %s)\n", r.Device, r.Backend, r.Driver)
-	if r.Interrupted {
-		fmt.Fprintln(w, interrupted)
-	}
+	r.ending.print(w)
 	fmt.Fprintf(w, "probes: memory %s GB/s read and written, float32 %s TFLOP/s, matrices %s TFLOP/s\n\n",
 		giga(r.StreamRate), tera(r.FloatRate), tera(r.MatrixRate))
 	t := table(w)

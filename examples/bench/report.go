@@ -22,12 +22,9 @@ type results struct {
 	Batches        []*batch        `json:"batches,omitempty"` // instead of Tests
 	Profiles       []*profile      `json:"profiles,omitempty"`
 	Prompts        []promptProfile `json:"prompts,omitempty"`
-	NoProfile      string          `json:"no_profile,omitempty"`  // why there is none
-	Interrupted    bool            `json:"interrupted,omitempty"` // before everything was measured
+	NoProfile      string          `json:"no_profile,omitempty"` // why there is none
+	ending
 }
-
-// interrupted is what tables of such results say.
-const interrupted = "interrupted before everything was measured"
 
 // some reports whether anything was measured.
 func (r *results) some() bool { return len(r.Tests)+len(r.Scaling)+len(r.Batches) > 0 }
@@ -51,9 +48,7 @@ func (o *options) print(w io.Writer, r *results) error {
 		return e.Encode(r)
 	}
 	fmt.Fprintf(w, "%s on %s (%s, %s)\n", r.Model, r.Device, r.Backend, r.Driver)
-	if r.Interrupted {
-		fmt.Fprintln(w, interrupted)
-	}
+	r.ending.print(w)
 	if r.DisabledFusion != "" {
 		fmt.Fprintf(w, "without fusion pass: %s\n", r.DisabledFusion)
 	}

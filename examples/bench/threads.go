@@ -38,27 +38,39 @@ func (b *bench) runThreads(ctx context.Context) error {
 	for _, n := range b.threads {
 		runtime.GOMAXPROCS(n)
 		s := &scaling{Threads: n, MemoryRate: memoryRate()}
-		for i, t := range b.tests() {
-			b.shown.step(fmt.Sprintf("%d threads: %s, %s", n, t.Name, t.Mode))
-			r, err := b.run(ctx, t)
-			if err != nil {
-				return fmt.Errorf("%d threads: %s, %s: %w", n, t.Name, t.Mode, err)
-			}
-			one := scalingRow{row: r, Speedup: 1}
-			if len(b.results.Scaling) > 0 {
-				one.Speedup = r.Median / b.results.Scaling[0].Tests[i].Median
-			}
-			if t.Mode != modePrompt {
-				one.MemoryShare = r.Median * float64(b.model.Bytes()) / s.MemoryRate
-			}
-			if t.Mode == modeRegion && b.profile > 0 {
-				if one.Waiting, err = b.waiting(ctx, t.Depth); err != nil {
-					return err
-				}
-			}
-			s.Tests = append(s.Tests, one)
+		err := b.runWith(ctx, s)
+		if len(s.Tests) > 0 {
+			b.results.Scaling = append(b.results.Scaling, s)
 		}
-		b.results.Scaling = append(b.results.Scaling, s)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runWith runs every test with the number of threads that is set.
+func (b *bench) runWith(ctx context.Context, s *scaling) error {
+	for i, t := range b.tests() {
+		b.shown.step(fmt.Sprintf("%d threads: %s, %s", s.Threads, t.Name, t.Mode))
+		r, err := b.run(ctx, t)
+		if err != nil {
+			return fmt.Errorf("%d threads: %s, %s: %w", s.Threads, t.Name, t.Mode, err)
+		}
+		one := scalingRow{row: r, Speedup: 1}
+		if len(b.results.Scaling) > 0 {
+			one.Speedup = r.Median / b.results.Scaling[0].Tests[i].Median
+		}
+		if t.Mode != modePrompt {
+			one.MemoryShare = r.Median * float64(b.model.Bytes()) / s.MemoryRate
+		}
+		if t.Mode == modeRegion && b.profile > 0 {
+			one.Waiting, err = b.waiting(ctx, t.Depth)
+		}
+		s.Tests = append(s.Tests, one)
+		if err != nil {
+			return fmt.Errorf("%d threads: profile at depth %d: %w", s.Threads, t.Depth, err)
+		}
 	}
 	return nil
 }
@@ -66,9 +78,11 @@ func (b *bench) runThreads(ctx context.Context) error {
 // waiting profiles a token at a depth.
 func (b *bench) waiting(ctx context.Context, depth int) (float64, error) {
 	p := b.profileAt(depth)
-	err := b.lookAtRegion(ctx, p)
+	if err := b.lookAtRegion(ctx, p); err != nil {
+		return 0, err
+	}
 	b.results.Profiles = []*profile{p} // of the last number of threads
-	return p.Waiting, err
+	return p.Waiting, nil
 }
 
 // memoryRate reads a block that no cache holds, several times, and returns the
