@@ -50,15 +50,34 @@ func (o *options) checkIgnored(given map[string]bool) error {
 	return nil
 }
 
+// The largest values of flags.
+const (
+	mostRepetitions = 1 << 16
+	mostProfiled    = 1 << 16 // kompute.Region.Profile's
+	mostSequences   = 1 << 14 // an engine's
+)
+
+// checkRange rejects a value of a flag.
+func checkRange(flagName string, value, least, most int) error {
+	switch {
+	case value < least:
+		return fmt.Errorf("--%s: %d is less than %d", flagName, value, least)
+	case value > most:
+		return fmt.Errorf("--%s: %d is more than %d", flagName, value, most)
+	}
+	return nil
+}
+
 // check rejects options that cannot be measured, before any work.
 func (o *options) check() error {
+	if err := errors.Join(
+		checkRange("repetitions", o.reps, 1, mostRepetitions), checkRange("profile", o.profile, 0, mostProfiled),
+		checkRange("window", o.window, 0, math.MaxInt32), checkRange("draft", o.draft, 0, math.MaxInt32),
+		checkRange("chunk", o.chunk, 0, math.MaxInt32), checkRange("context", o.context, 0, math.MaxInt32),
+	); err != nil {
+		return err
+	}
 	switch {
-	case o.reps < 1:
-		return fmt.Errorf("--repetitions: %d is less than 1", o.reps)
-	case o.window < 0:
-		return fmt.Errorf("--window: %d is less than 0", o.window)
-	case o.profile < 0:
-		return fmt.Errorf("--profile: %d is less than 0", o.profile)
 	case len(o.threads) > 0 && o.device != "cpu":
 		return errors.New("--threads requires --device cpu")
 	case len(o.threads) > 0 && (slices.Min(o.threads) < 1 || slices.Max(o.threads) > runtime.NumCPU()):
@@ -69,11 +88,8 @@ func (o *options) check() error {
 		return errors.New("--batch excludes --threads, --eager and --n-depth")
 	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.context != 0 || o.textFile != "" || strings.Contains(o.device, ",")):
 		return errors.New("--draft, --chunk, --context, --text and several devices need --batch")
-	case o.draft < 0 || o.chunk < 0 || o.context < 0:
-		return fmt.Errorf("--draft %d, --chunk %d or --context %d is negative", o.draft, o.chunk, o.context)
-	case max(o.draft, o.chunk, o.context) > math.MaxInt32:
-		return fmt.Errorf("--draft %d, --chunk %d or --context %d is more than %d",
-			o.draft, o.chunk, o.context, math.MaxInt32)
+	case len(o.batch) > 0 && slices.Max(o.batch) > mostSequences/(1+o.draft):
+		return fmt.Errorf("--batch: %d clients with --draft %d are more than %d rows of a step", slices.Max(o.batch), o.draft, mostSequences)
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}
@@ -91,6 +107,12 @@ func (o *options) checkContext(limit int) error {
 		if need > limit {
 			return fmt.Errorf("%s: %d tokens exceed the model's context of %d", t.Name, need, limit)
 		}
+	}
+	if len(o.batch) > 0 && o.prompts[0]+o.gens[0] > limit {
+		return fmt.Errorf("--batch: prompts of %d and answers of %d tokens exceed the model's context of %d", o.prompts[0], o.gens[0], limit)
+	}
+	if o.context > limit {
+		return fmt.Errorf("--context: %d tokens exceed the model's context of %d", o.context, limit)
 	}
 	return nil
 }

@@ -47,13 +47,21 @@ func TestHugeNumbers(t *testing.T) {
 	requireRefused(t, "--n-gen", "-n", huge)
 	requireRefused(t, "--n-depth", "-d", huge)
 	requireRefused(t, "--batch", "--batch", huge)
-	requireRefused(t, "--draft", "--batch", "4", "--draft", huge)
+	requireRefused(t, "--draft: 9223372036854775807 is more than 2147483647", "--batch", "4", "--draft", huge)
+	requireRefused(t, "--chunk: ", "--batch", "4", "--chunk", huge)
+	requireRefused(t, "--repetitions: 9223372036854775807 is more than 65536", "-r", huge)
+	requireRefused(t, "--window: ", "--window", huge)
+	requireRefused(t, "--profile: 65537 is more than 65536", "--profile", "65537")
+	requireRefused(t, "--batch: 16385 clients with --draft 0 are more than 16384 rows", "--batch", "1,16385")
+	requireRefused(t, "--batch: 8192 clients with --draft 2 are more", "--batch", "1,8192", "--draft", "2")
 	requireRefused(t, "--sizes: 1073741825 is more than", "--ops", "copy", "--sizes", "4096,1073741825")
 	requireRefused(t, "--rows: 1048577 is more than", "--ops", "quantized_matmul", "--sizes", "4096", "--rows", "1048577")
 	const context = "exceed the model's context of 4096"
 	requireRefused(t, "pp2147483647: 2147483647 tokens "+context, "-p", "2147483647")
 	requireRefused(t, "pp4096 @ d1: 4097 tokens "+context, "-p", "4096", "-n", "0", "-d", "1")
 	requireRefused(t, "tg4096: 4097 tokens "+context, "-p", "4096", "-n", "4096")
+	requireRefused(t, "--context: 4097 tokens "+context, "--batch", "1", "--context", "4097")
+	requireRefused(t, "--batch: prompts of 4000 and answers of 97 tokens "+context, "--batch", "1", "-p", "4000", "-n", "97")
 	o := options{prompts: []int{4096}, gens: []int{4095}, depths: []int{0}}
 	require.NoError(t, o.checkContext(4096))
 }
