@@ -29,8 +29,8 @@ type batch struct {
 	Low     float64 `json:"low,omitempty"`
 	High    float64 `json:"high,omitempty"`
 	Overall float64 `json:"overall_tokens_per_second"`
-	// Step is the mean time of a step in that part, and Host what the host spends on
-	// a step of the whole run.
+	// Step is the mean time of a device's step in that part, in which a client gets one
+	// token or, with --draft, several; and Host what the host spends on a step of the whole run.
 	Step float64 `json:"step_ns,omitempty"`
 	Host float64 `json:"host_ns"`
 	// Time to the first token, and between tokens.
@@ -156,16 +156,18 @@ func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch,
 	times := make([][]time.Time, clients)
 	errs := make([]error, clients)
 	var wg sync.WaitGroup
-	before, start := e.Stats(), time.Now()
+	w := newStepWatch(e, clients)
+	start := time.Now()
 	for i := range requests {
-		wg.Go(func() { times[i], errs[i] = tokenTimes(ctx, e, requests[i]) })
+		wg.Go(func() { times[i], errs[i] = tokenTimes(ctx, e, requests[i], w) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	after := e.Stats()
-	out := summarize(start, times, after.Steps-before.Steps, after.HostTime-before.HostTime)
+	before, after := w.before, e.Stats()
+	out := summarize(start, times, w.steps())
+	out.Host = float64(after.HostTime-before.HostTime) / float64(max(after.Steps-before.Steps, 1))
 	if drafted := after.DraftedTokens - before.DraftedTokens; drafted > 0 {
 		out.Drafted = float64(drafted) / float64(after.GeneratedTokens-before.GeneratedTokens)
 		out.Accepted = float64(after.AcceptedTokens-before.AcceptedTokens) / float64(drafted)
@@ -174,17 +176,18 @@ func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch,
 }
 
 // tokenTimes returns when each token of an answer arrived.
-func tokenTimes(ctx context.Context, e *engine.Engine, r engine.Request) ([]time.Time, error) {
+func tokenTimes(ctx context.Context, e *engine.Engine, r engine.Request, w *stepWatch) ([]time.Time, error) {
 	out := make([]time.Time, 0, r.MaxTokens)
 	s, err := e.Submit(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	for _, err := range s.Tokens() {
+	for token, err := range s.Tokens() {
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, time.Now())
+		w.note(len(out) == 1, token.Finish != "")
 	}
 	return out, nil
 }

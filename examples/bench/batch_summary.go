@@ -3,12 +3,54 @@ package main
 import (
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
-// summarize computes the numbers of a run from the times of all tokens.
-func summarize(start time.Time, times [][]time.Time, steps uint64, host time.Duration) *batch {
-	out := &batch{Clients: len(times), Host: float64(host) / float64(max(steps, 1))}
+// stepWatch notes how many steps an engine has run when every client has its first token, and when one has all.
+type stepWatch struct {
+	engine   *engine.Engine
+	before   engine.Stats
+	waiting  atomic.Int64 // clients without a token
+	ended    sync.Once
+	from, to []uint64 // steps of each device
+}
+
+func newStepWatch(e *engine.Engine, clients int) *stepWatch {
+	w := &stepWatch{engine: e, before: e.Stats()}
+	w.waiting.Store(int64(clients))
+	return w
+}
+
+// note is called for each token of each client.
+func (w *stepWatch) note(first, last bool) {
+	if first && w.waiting.Add(-1) == 0 {
+		w.from = w.engine.Stats().DeviceSteps
+	}
+	if last {
+		w.ended.Do(func() { w.to = w.engine.Stats().DeviceSteps })
+	}
+}
+
+// steps returns how many steps a device has run in between: the mean of those that have run any.
+func (w *stepWatch) steps() float64 {
+	var n, devices uint64
+	for i := range min(len(w.from), len(w.to)) {
+		if w.to[i] > w.from[i] {
+			n += w.to[i] - w.from[i]
+			devices++
+		}
+	}
+	return float64(n) / float64(max(devices, 1))
+}
+
+// summarize computes the numbers of a run from the times of all tokens, and from how many steps a device ran while
+// every client got some.
+func summarize(start time.Time, times [][]time.Time, steps float64) *batch {
+	out := &batch{Clients: len(times)}
 	var first, next []float64
 	from, to, end := start, times[0][len(times[0])-1], start
 	total := 0
@@ -39,7 +81,7 @@ func summarize(start time.Time, times [][]time.Time, steps uint64, host time.Dur
 	}
 	if inside > 0 {
 		out.Rate = float64(inside) / to.Sub(from).Seconds()
-		out.Step = 1e9 * float64(len(times)) / out.Rate
+		out.Step = float64(to.Sub(from)) / max(steps, 1) // tokens come from a step, even if it had ended before it could be counted
 	}
 	out.Overall = float64(total) / end.Sub(start).Seconds()
 	out.FirstP50, out.FirstP99 = percentile(first, 0.5), percentile(first, 0.99)

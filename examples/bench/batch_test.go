@@ -60,6 +60,21 @@ func TestBatchesOfTwoDevicesAndDrafts(t *testing.T) {
 	}
 }
 
+// A step gives a client one token, and several if guesses are right.
+func TestTimeOfAStep(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "text")
+	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("one two three four ", 20)), 0o600))
+	args := []string{"--shape", "demo", "--device", "cpu", "--batch", "2", "-p", "24", "-n", "400", "-r", "1", "--profile", "0", "--text", text}
+	b := measure(t, args...).Batches[0]
+	require.InEpsilon(t, 2, b.Rate*b.Step/1e9, 0.1)
+	b = measure(t, append(args, "--draft", "4")...).Batches[0]
+	require.Greater(t, b.Rate*b.Step/1e9, 2.2)
+	// Devices run steps at the same time, and one may have none.
+	w := stepWatch{from: []uint64{10, 20, 5}, to: []uint64{30, 60, 5}}
+	require.EqualValues(t, 30, w.steps())
+	require.Zero(t, (&stepWatch{}).steps())
+}
+
 // The rate counts the tokens of the period in which every client gets some.
 func TestBatchSummary(t *testing.T) {
 	start := time.Now()
@@ -69,11 +84,10 @@ func TestBatchSummary(t *testing.T) {
 		}
 		return out
 	}
-	b := summarize(start, [][]time.Time{at(10, 20, 30, 40), at(20, 30, 40, 50)}, 5, 10*time.Microsecond)
+	b := summarize(start, [][]time.Time{at(10, 20, 30, 40), at(20, 30, 40, 50)}, 4)
 	require.InEpsilon(t, 4/0.020, b.Rate, 1e-9)
 	require.InEpsilon(t, 8/0.050, b.Overall, 1e-9)
-	require.InEpsilon(t, 10e6, b.Step, 1e-9)
-	require.InEpsilon(t, 2000, b.Host, 1e-9)
+	require.InEpsilon(t, 5e6, b.Step, 1e-9)
 	require.InEpsilon(t, 10e6, b.FirstP50, 1e-9)
 	require.InEpsilon(t, 20e6, b.FirstP99, 1e-9)
 	require.InEpsilon(t, 10e6, b.NextP50, 1e-9)
