@@ -16,7 +16,7 @@ import (
 )
 
 // batch is the result for a number of clients of one engine that ask at the same
-// moment. Each number is the median of the repetitions.
+// moment. Each number is the median of the repetitions, as in row.
 type batch struct {
 	Clients int `json:"clients"`
 	Prompt  int `json:"prompt"` // tokens of each

@@ -104,7 +104,7 @@ func medians(runs []*batch) *batch {
 		for _, r := range runs {
 			all = append(all, *field(r))
 		}
-		return percentile(all, 0.5)
+		return median(all)
 	}
 	for _, field := range []func(*batch) *float64{
 		func(r *batch) *float64 { return &r.Overall }, func(r *batch) *float64 { return &r.Host },
@@ -121,8 +121,8 @@ func medians(runs []*batch) *batch {
 		}
 	}
 	if len(rates) > 0 {
-		out.Low, out.Rate, out.High = slices.Min(rates), percentile(rates, 0.5), slices.Max(rates)
-		out.Step = percentile(steps, 0.5)
+		out.Low, out.Rate, out.High = slices.Min(rates), median(rates), slices.Max(rates)
+		out.Step = median(steps)
 	}
 	return &out
 }

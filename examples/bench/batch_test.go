@@ -93,6 +93,14 @@ func TestBatchSummary(t *testing.T) {
 	require.InEpsilon(t, 10e6, b.NextP50, 1e-9)
 }
 
+// Of an even number of repetitions, the mean of the middle two counts.
+func TestMedianOfAnEvenNumber(t *testing.T) {
+	require.EqualValues(t, 3, median([]float64{5, 1, 3}))
+	require.EqualValues(t, 2.5, median([]float64{4, 3, 1, 2}))
+	out := medians([]*batch{{Rate: 40, Step: 2e6, Overall: 90}, {Rate: 50, Step: 1e6, Overall: 100}})
+	require.Equal(t, []float64{40, 45, 50, 1.5e6, 95}, []float64{out.Low, out.Rate, out.High, out.Step, out.Overall})
+}
+
 // Runs in which there was no such period have no rate, and do not change that of others.
 func TestBatchesWithoutARate(t *testing.T) {
 	short := &batch{Clients: 2, Overall: 100}

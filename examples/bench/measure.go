@@ -33,7 +33,8 @@ type test struct {
 // row is the result of a test.
 type row struct {
 	test
-	// Tokens per second: the median of the repetitions, and their extremes.
+	// Tokens per second: the median of the repetitions, which is the mean of the middle
+	// two of an even number, and their extremes.
 	Median float64 `json:"tokens_per_second"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
@@ -152,9 +153,14 @@ func (b *bench) run(ctx context.Context, t test) (r row, err error) {
 		b.shown.ran()
 		rates = append(rates, rate)
 	}
-	slices.Sort(rates)
-	r.Low, r.Median, r.High = rates[0], rates[len(rates)/2], rates[len(rates)-1]
+	r.Low, r.Median, r.High = slices.Min(rates), median(rates), slices.Max(rates)
 	return r, nil
+}
+
+// median returns the middle one of numbers in their order, or the mean of the middle two.
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
 // warmUp runs the test once, a prompt twice, since that captures it, and then for as

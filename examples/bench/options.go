@@ -55,7 +55,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")
 	o.loading.AddFlags(fs.FlagSet)
 	threads := fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
-	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test")
+	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test; their median is printed, of an even number the mean of the middle two")
 	for letter, name := range map[string]string{"p": "n-prompt", "n": "n-gen", "d": "n-depth", "r": "repetitions"} {
 		fs.Letter(letter, name)
 	}
