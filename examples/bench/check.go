@@ -78,6 +78,8 @@ func (o *options) check() error {
 		return err
 	}
 	switch {
+	case strings.Contains(o.device, ",") && slices.Contains(strings.Split(o.device, ","), ""): // which would be auto
+		return errors.New("--device: a device without a name")
 	case len(o.threads) > 0 && o.device != "cpu":
 		return errors.New("--threads requires --device cpu")
 	case len(o.threads) > 0 && (slices.Min(o.threads) < 1 || slices.Max(o.threads) > runtime.NumCPU()):

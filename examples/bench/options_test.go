@@ -32,6 +32,13 @@ func requireRefused(t *testing.T, want string, args ...string) {
 	require.NotContains(t, shown.String(), "test 1", "nothing was measured")
 }
 
+// An empty name would be that of the best device.
+func TestDevicesWithoutAName(t *testing.T) {
+	for _, list := range []string{"cpu,", ",cpu", ",", "cpu,,cpu"} {
+		requireRefused(t, "--device: a device without a name", "--batch", "1", "--device", list)
+	}
+}
+
 // A list that cannot be read is an error also where another option looks at it.
 func TestBadListsBesideBatch(t *testing.T) {
 	for _, depths := range []string{"x", "", "-1"} {
