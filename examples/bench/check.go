@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+
+	"github.com/kompute-go/kompute-go/ops/optest"
 )
 
 // checkIgnored rejects flags that would have no effect beside others.
@@ -36,6 +38,9 @@ func (o *options) checkIgnored(given map[string]bool) error {
 				}
 				return fmt.Errorf("--ops excludes -%s", name)
 			}
+		}
+		if given["rows"] && o.opNames != nil && !slices.ContainsFunc(o.opNames, optest.TakesRows) {
+			return fmt.Errorf("--rows has no effect on %s, only on quantized products", o.ops)
 		}
 		return nil
 	case given["sizes"] || given["rows"]:
@@ -86,8 +91,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--threads: want 1 to %d on this machine", runtime.NumCPU())
 	case len(o.batch) > 0 && (len(o.prompts) != 1 || len(o.gens) != 1 || o.prompts[0] < 1 || o.gens[0] < 2):
 		return errors.New("--batch: one length of prompts, and one number of at least 2 tokens")
-	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || slices.Max(o.depths) > 0):
-		return errors.New("--batch excludes --threads, --eager and --n-depth")
+	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || o.region || slices.Max(o.depths) > 0):
+		return errors.New("--batch excludes --threads, --eager, --region and --n-depth")
 	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.context != 0 || o.textFile != "" || strings.Contains(o.device, ",")):
 		return errors.New("--draft, --chunk, --context, --text and several devices need --batch")
 	case len(o.batch) > 0 && slices.Max(o.batch) > mostSequences/(1+o.draft):

@@ -83,6 +83,8 @@ func TestIgnoredFlags(t *testing.T) {
 		{"--shape demo excludes --out", []string{"--shape", "demo", "--out", "x"}},
 		{"--sizes and --rows require --ops", []string{"--shape", "demo", "--sizes", "4096"}},
 		{"--sizes and --rows require --ops", []string{"--shape", "demo", "--rows", "1"}},
+		{"--rows has no effect on scan,copy", []string{"--ops", "scan,copy", "--rows", "3"}},
+		{"--batch excludes --threads, --eager, --region", []string{"--shape", "demo", "--batch", "1", "--region"}},
 		{"--ops excludes --batch", []string{"--ops", "copy", "--batch", "2"}},
 		{"--ops excludes --model", []string{"--ops", "copy", "--model", "x"}},
 		{"--ops excludes --shape", []string{"--ops", "copy", "--shape", "tiny"}},

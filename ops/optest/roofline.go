@@ -51,6 +51,11 @@ func Ops() []string {
 	return out
 }
 
+// TakesRows reports whether [MeasureOptions.Rows] change what is measured of an op.
+func TakesRows(op string) bool {
+	return slices.ContainsFunc(suites(), func(u suite) bool { return u.op == op && u.withRows != nil })
+}
+
 // Measure times the suite's large case of each op, at each size and element type.
 func Measure(ctx context.Context, dev *kompute.Device, o MeasureOptions) error {
 	for _, name := range o.Ops {
