@@ -353,6 +353,12 @@ func TestPlotIsHandedOver(t *testing.T) {
 	var r results
 	require.NoError(t, json.Unmarshal(text, &r))
 	require.Len(t, r.Tests, 1)
+	t.Chdir(dir)
+	script(`case "$1" in -*) exit 1; esac; cat >"$1"`)
+	args[len(args)-1] = "-x.svg"
+	require.NoError(t, run(t.Context(), args, io.Discard, io.Discard))
+	require.FileExists(t, filepath.Join(dir, "-x.svg"))
+	args[len(args)-1] = filepath.Join(dir, "a.svg")
 	script(`echo no ink; exit 1`)
 	require.ErrorContains(t, run(t.Context(), args, io.Discard, io.Discard), "no ink")
 	var shown bytes.Buffer

@@ -56,6 +56,9 @@ func draw(ctx context.Context, file string, results any) error {
 	if err != nil {
 		return err
 	}
+	if file, err = filepath.Abs(file); err != nil { // so that a name with a dash in front is not a flag
+		return fmt.Errorf("--plot: %w", err)
+	}
 	data, err := json.Marshal(results)
 	if err != nil {
 		return err
