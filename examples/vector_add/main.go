@@ -36,5 +36,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(device.Info().Name, sum)
+	if _, err := fmt.Println(device.Info().Name, sum); err != nil {
+		log.Fatal(err)
+	}
 }
