@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -26,11 +25,11 @@ func listDevices(out io.Writer, asJSON bool) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%.1f GiB\t%s\t%s\n", deviceSpec(d), d.Name, d.Type, float64(d.MemoryTotal)/(1<<30), d.Driver, usable)
 	}
-	var note error
-	if why != nil {
-		_, note = fmt.Fprintf(w, "\nNo Vulkan device: %s\n", oneLine(why))
+	if err := w.Flush(); err != nil || why == nil {
+		return err
 	}
-	return errors.Join(note, w.Flush())
+	_, err := fmt.Fprintf(out, "\nNo Vulkan device: %s\n", oneLine(why))
+	return err
 }
 
 // deviceSpec is the value of --device that selects a device.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -295,6 +296,19 @@ func TestListDevices(t *testing.T) {
 	require.Contains(t, out.stdout, "DEVICE")
 	require.Contains(t, out.stdout, "cpu ")
 }
+
+// What cannot be printed is one error, even if a note follows the table.
+func TestListDevicesOnAFullDisk(t *testing.T) {
+	for _, asJSON := range []bool{false, true} {
+		require.EqualError(t, listDevices(fullDisk{}, asJSON), errFullDisk.Error())
+	}
+}
+
+var errFullDisk = errors.New("no space left")
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFullDisk }
 
 func TestHelp(t *testing.T) {
 	out := runArgs(t, "--help")
