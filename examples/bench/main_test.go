@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -238,7 +239,11 @@ func TestMain(m *testing.M) {
 // Whichever signal ends the program, it leaves no temporary folder, and no
 // unfinished one where --out named a new one.
 func TestSignalsCleanUp(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	signals := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // otherwise the tests run under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	for _, s := range signals {
 		for _, kept := range []bool{false, true} {
 			dir := t.TempDir()
 			cmd := exec.Command(os.Args[0], "--device=cpu", "--shape=qwen3-0.6b")

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -203,7 +204,11 @@ func TestExitCode(t *testing.T) {
 func TestFirstSignalCancels(t *testing.T) {
 	this, err := os.FindProcess(os.Getpid())
 	require.NoError(t, err)
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+	signals := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // otherwise the tests run under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	for _, s := range signals {
 		ctx, stop := Interruptible(t.Context())
 		require.NoError(t, this.Signal(s))
 		select {
@@ -213,4 +218,20 @@ func TestFirstSignalCancels(t *testing.T) {
 		}
 		stop()
 	}
+}
+
+// Under nohup, the end of a terminal ends nothing.
+func TestIgnoredHangup(t *testing.T) {
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Ignore(syscall.SIGHUP)
+		defer signal.Reset(syscall.SIGHUP)
+	}
+	ctx, stop := Interruptible(t.Context())
+	defer stop()
+	this, err := os.FindProcess(os.Getpid())
+	require.NoError(t, err)
+	require.NoError(t, this.Signal(syscall.SIGHUP))
+	require.NoError(t, this.Signal(syscall.SIGTERM))
+	<-ctx.Done()
+	require.ErrorContains(t, context.Cause(ctx), syscall.SIGTERM.String())
 }

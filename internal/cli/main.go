@@ -13,7 +13,7 @@ import (
 
 // Main is the main function of a program without arguments: it reads the command
 // line, runs the program and exits, with 1 and a line on stderr if it fails. The
-// first SIGINT or SIGTERM cancels the context, so that the program can clean up;
+// first signal of Interruptible cancels the context, so that the program can clean up;
 // a second one ends it at once.
 func Main(flags *Flags, run func(ctx context.Context) error) {
 	err := flags.Parse(os.Args[1:], os.Stdout)
@@ -28,10 +28,15 @@ func Main(flags *Flags, run func(ctx context.Context) error) {
 	os.Exit(ExitCode(os.Stderr, flags.Name(), err))
 }
 
-// Interruptible returns a context that the first SIGINT or SIGTERM cancels; a
-// second one ends the program at once. stop restores the signals' default.
+// Interruptible returns a context that the first SIGINT, SIGTERM or SIGHUP cancels; a
+// second one ends the program at once. stop restores the signals' default. A SIGHUP that
+// is ignored, as nohup arranges, remains so.
 func Interruptible(ctx context.Context) (interruptible context.Context, stop func()) {
-	interruptible, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	interruptible, stop = signal.NotifyContext(ctx, signals...)
 	context.AfterFunc(interruptible, stop)
 	return interruptible, stop
 }
