@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -182,6 +183,33 @@ func TestBarIsDrawnAndRemoved(t *testing.T) {
 	late := NewBar(near, "work")
 	late.Set(1, 2) // work that takes no time shows no bar
 	require.True(t, late.drawn.IsZero())
+}
+
+// A bar stays in one line of the terminal, also after that has become narrower.
+func TestBarInANarrowTerminal(t *testing.T) {
+	far, near, err := pty.Open()
+	require.NoError(t, err)
+	defer far.Close()
+	defer near.Close()
+	what := "test 2 of 3: tg128 @ d1024, region"
+	b := NewBar(near, what).AtOnce()
+	read := func(columns uint16) string {
+		require.NoError(t, pty.Setsize(near, &pty.Winsize{Rows: 24, Cols: columns}))
+		b.drawn = time.Time{}
+		b.Set(1, 2)
+		got, err := bufio.NewReader(far).ReadString('K')
+		require.NoError(t, err)
+		line, ended := strings.CutSuffix(strings.TrimPrefix(got, "\r"), "\x1b[K")
+		require.True(t, ended)
+		return line
+	}
+	full, empty := strings.Repeat("█", barWidth/2), strings.Repeat(" ", barWidth/2)
+	require.Equal(t, what+"  50% |"+full+empty+"|", read(100))
+	require.Equal(t, what+"  50% |"+strings.Repeat("█", 18)+strings.Repeat(" ", 19)+"|", read(80))
+	require.Equal(t, "test 2 of 3:   50% |█████     |", read(32))
+	for columns := uint16(1); columns < 120; columns++ {
+		require.Less(t, len([]rune(read(columns))), int(columns))
+	}
 }
 
 func TestExitCode(t *testing.T) {

@@ -15,7 +15,8 @@ const barDelay = 300 * time.Millisecond
 
 const (
 	barPause = 50 * time.Millisecond // between drawings
-	barWidth = 40                    // columns between its ends
+	barWidth = 40                    // columns between its ends, fewer where the terminal is too narrow
+	barLeast = 10                    // of them, for which the description is cut
 )
 
 // Bar is a progress bar for work that takes long. A nil Bar shows nothing.
@@ -68,8 +69,40 @@ func (b *Bar) draw() {
 	if b.total > 0 {
 		part = min(1, max(0, float64(b.done)/float64(b.total)))
 	}
-	full := int(part * barWidth)
-	_, _ = fmt.Fprintf(b.out, "\r%s %3.0f%% |%s%s|\x1b[K", b.what, 100*part, strings.Repeat("█", full), strings.Repeat(" ", barWidth-full))
+	_, _ = fmt.Fprintf(b.out, "\r%s\x1b[K", barLine(b.what, part, columns(b.out)))
+}
+
+// barLine makes the line of a bar in fewer than that many columns: a longer one would continue in the next line, where
+// the next drawing does not begin. 0 columns are any number. A character takes one.
+func barLine(what string, part float64, columns int) string {
+	const around = len(" 100% ||")
+	text, width := []rune(what), barWidth
+	if columns > 0 {
+		room := columns - 1 - around
+		width = max(0, min(barWidth, max(barLeast, room-len(text)), room))
+		if most := max(0, room-width); len(text) > most {
+			text = text[:most]
+		}
+	}
+	full := int(part * float64(width))
+	line := []rune(fmt.Sprintf("%s %3.0f%% |%s%s|", string(text), 100*part, strings.Repeat("█", full), strings.Repeat(" ", width-full)))
+	if columns > 0 && len(line) >= columns {
+		line = line[:columns-1]
+	}
+	return string(line)
+}
+
+// columns returns the width of a terminal, 0 if it is not known.
+func columns(out io.Writer) int {
+	f, ok := out.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }
 
 // Describe sets the description of the current work.
