@@ -4,6 +4,7 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+cd -P . # CMake would keep the symbolic links by which the shell has come here
 build=$(realpath -m "${KOMPUTE_GO_BUILD:-$root/build}")
 # Other programs read these in other folders than this one.
 [ -z "${KOMPUTE_SOURCE:-}" ] || KOMPUTE_SOURCE=$(realpath -m "$KOMPUTE_SOURCE")
@@ -67,11 +68,17 @@ die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
 
 # native TARGET... builds these targets of CMake's.
 native() {
-    # Configuring again is needed only for a new tree or other sources; ninja sees the rest.
-    local key="${KOMPUTE_SOURCE:-}|${KOMPUTE_CACHE:-}|${CMAKE_PREFIX_PATH:-}"
-    if [ ! -e "$build/build.ninja" ] || [ "$(cat "$build/configured-for" 2>/dev/null)" != "$key" ]; then
+    # Configuring again is needed only for another tree or other sources; ninja sees the rest.
+    local key
+    key="$root|$build|${KOMPUTE_SOURCE:-}|${KOMPUTE_CACHE:-}|${CMAKE_PREFIX_PATH:-}"
+    if [ ! -e "$build/build.ninja" ] || [ "$(cat "$build/configured-for" 2>/dev/null)" != "$key" ] || ! configured_here; then
         say 'configuring, and fetching Kompute and glslang if they are not here yet'
         rm -f "$build/configured-for"
+        # CMake refuses to go on with what it made for another tree. The sanitizers' folders have their own. A folder of
+        # another project is left to its refusal.
+        if ! configured_here && grep -qsx 'CMAKE_PROJECT_NAME:STATIC=kompute-go' "$build/CMakeCache.txt"; then
+            rm -rf "$build"/{,sanitize-*/}CMake{Cache.txt,Files}
+        fi
         # CMake would keep the sources of an earlier run, and would prefer the Python of a virtual environment.
         logged configure cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
             -DKOMPUTE_SOURCE="${KOMPUTE_SOURCE:-}" -DPython3_EXECUTABLE="$python"
@@ -83,6 +90,13 @@ native() {
     left_out native # ninja configures again where CMake's files have changed
     deps_caught_up
 }
+
+# configured_here: whether the build folder was configured for this tree, and in its place. In a copy of a tree, or one
+# that was moved, everything in it names the other place.
+configured_here() {
+    [ "$(cached_path CMAKE_HOME_DIRECTORY)" = "$root" ] && [ "$(cached_path CMAKE_CACHEFILE_DIR)" = "$build" ]
+}
+cached_path() { realpath -m "$(sed -n "s/^$1:INTERNAL=//p" "$build/CMakeCache.txt" 2>/dev/null)" 2>/dev/null; }
 
 # left_out LOG says how many kernels were left out because glslang could not be fetched. The next run then configures
 # again.
@@ -295,6 +309,7 @@ cmd_install() {
 
 cmd_env() {
     [ -e "$archive" ] || die 'nothing is built yet: run ./build.sh build first'
+    configured_here || die "$build was built for another tree, or in another place: run ./build.sh build first"
     go_env
     printf 'export CGO_ENABLED=%q\nexport PKG_CONFIG_PATH=%q\nexport CGO_CFLAGS=%q\n' \
         "$CGO_ENABLED" "$PKG_CONFIG_PATH" "$CGO_CFLAGS"

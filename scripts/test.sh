@@ -156,6 +156,7 @@ parts_beside() {
 # and the CPU backend with the models on top of it.
 mkdir -p "$build/logs"
 : >"$build/logs/left-out.log"
+part 'build.sh: for which tree it builds' scripts/test_build.sh
 if [ "$fast" = --fast ]; then
     printf '==> most C++ tests of the shim run beside the Go tests\n'
     beside "$build/logs/cpp-tests.log" part 'most C++ tests of the shim' most_cpp_tests

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# build.sh's own rules: for which tree it configures, when again, and what must not
+# change that. In copies of it, with small programs in place of CMake, ninja and Go
+# that only note how they were called, so it takes seconds.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+work=$(realpath "$(mktemp -d)")
+trap 'rm -rf "$work"' EXIT
+
+fail() { printf 'test_build: %s\n' "$*" >&2; [ ! -e "$work/out" ] || cat "$work/out" >&2; exit 1; }
+
+mkdir "$work/bin" "$work/kompute"
+cat >"$work/bin/cmake" <<'EOF'
+#!/usr/bin/env bash
+set -euo pipefail
+[ "$PWD" = "$(pwd -P)" ] || { echo 'CMake would keep a symbolic link'; exit 1; }
+case $1 in
+-S)
+    source=$2 build=$4
+    echo "configure $source" >>"$CALLS"
+    if [ -e "$build/CMakeCache.txt" ]; then # as CMake does
+        grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$source" "$build/CMakeCache.txt" || { echo 'of another source'; exit 1; }
+        grep -qxF "CMAKE_CACHEFILE_DIR:INTERNAL=$build" "$build/CMakeCache.txt" || { echo 'of another folder'; exit 1; }
+    fi
+    mkdir -p "$build/generated"
+    printf '%s\n' "CMAKE_HOME_DIRECTORY:INTERNAL=$source" "CMAKE_CACHEFILE_DIR:INTERNAL=$build" \
+        'CMAKE_PROJECT_NAME:STATIC=kompute-go' >"$build/CMakeCache.txt"
+    echo "$source" >"$build/build.ninja"
+    ;;
+--build)
+    build=$2
+    mkdir "$build/busy" || { echo 'two builds at once'; exit 1; }
+    sleep "${COMPILING:-0}"
+    echo "compile $(cat "$build/build.ninja")" >>"$CALLS"
+    echo '#define KPX_BUILD_ID "1"' >"$build/generated/build_id.h"
+    touch "$build/libkompute-go.a"
+    rmdir "$build/busy"
+    ;;
+esac
+EOF
+cat >"$work/bin/go" <<'EOF'
+#!/usr/bin/env bash
+[ "$1" != env ] || echo go99.0
+EOF
+printf '#!/bin/sh\n' >"$work/bin/ninja"
+chmod +x "$work"/bin/*
+
+export CALLS=$work/calls KOMPUTE_SOURCE=$work/kompute KOMPUTE_GO_NO_INSTALL=1 VK_DRIVER_FILES=none
+export PATH=$work/bin:$PATH
+unset KOMPUTE_GO_BUILD KOMPUTE_CACHE CMAKE_PREFIX_PATH GOWORK PKG_CONFIG_PATH
+
+new_tree() { mkdir -p "$1/examples/serve" && cp -r "$root/build.sh" "$root/scripts" "$root/go.mod" "$1"; }
+# run COMMAND...: it must succeed, and the calls be those on stdin.
+run() {
+    : >"$CALLS"
+    "$@" >"$work/out" 2>&1 || fail "failed: $*"
+    diff - "$CALLS" >"$work/diff" || fail "other calls than expected: $* $(cat "$work/diff")"
+}
+# refused MESSAGE COMMAND...: it must fail with that message.
+refused() {
+    if "${@:2}" >"$work/out" 2>&1; then fail "was not refused: ${*:2}"; fi
+    grep -qF -- "$1" "$work/out" || fail "no '$1': ${*:2}"
+}
+both() { printf 'configure %s\ncompile %s\n' "$1" "$1"; }
+compiled() { printf 'compile %s\n' "$1"; }
+
+# A tree is configured once; in a copy, after a move, and in turn with another one that uses the same build folder,
+# again, for the tree that build.sh is in.
+a=$work/a b=$work/b c="$work/c c"
+new_tree "$a"
+refused 'nothing is built yet' "$a/build.sh" env
+both "$a" | run "$a/build.sh" build
+compiled "$a" | run "$a/build.sh" build
+"$a/build.sh" env | grep -qF "PKG_CONFIG_PATH=$a/build/pkgconfig" || fail 'env names another folder'
+cp -r "$a" "$b"
+refused 'for another tree' "$b/build.sh" env
+both "$b" | run "$b/build.sh" build
+run "$b/build.sh" env </dev/null
+mv "$b" "$c"
+refused 'for another tree' "$c/build.sh" env
+both "$c" | run "$c/build.sh" build
+both "$a" | KOMPUTE_GO_BUILD=$c/build run "$a/build.sh" build
+refused 'for another tree' "$c/build.sh" env
+both "$c" | run "$c/build.sh" build
+
+# Another project's build folder stays as it is.
+mkdir "$work/other"
+printf 'CMAKE_PROJECT_NAME:STATIC=other\nCMAKE_HOME_DIRECTORY:INTERNAL=/other\n' >"$work/other/CMakeCache.txt"
+KOMPUTE_GO_BUILD=$work/other refused 'of another source' "$a/build.sh" build
+grep -q other "$work/other/CMakeCache.txt" || fail "another project's folder was changed"
+
+# A symbolic link is the same tree, and CMake is not led by it.
+ln -s "$a" "$work/link"
+compiled "$a" | run "$work/link/build.sh" build
+(cd "$work/link" && rm build/configured-for && both "$a" | run ./build.sh build)
+
+echo 'build.sh keeps its rules'
