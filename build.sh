@@ -64,6 +64,17 @@ die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
 # shellcheck source=scripts/dependencies.sh
 . "$root/scripts/dependencies.sh"
 
+# usable_paths ends where something in the build would fail because of a character in a path, or be done in every build:
+# Kompute's CMake files pass paths to a shell as they are, and CMake, ninja and pkg-config have characters of their own.
+# Spaces are no problem.
+usable_paths() {
+    local path refused=$'\'"`$\\()[]<>|&;:*?#^'
+    for path in "$root" "$build" "${KOMPUTE_SOURCE:-}" "${KOMPUTE_CACHE:-}"; do
+        [[ $path != *["$refused"]* && $path != *[[:cntrl:]]* ]] ||
+            die "the path may not contain control characters or any of $refused: $path"
+    done
+}
+
 # ---- Native part ----
 
 # native TARGET... builds these targets of CMake's.
@@ -326,6 +337,10 @@ cmd_clean() {
 
 command=${1:-help}
 shift || true
+case $command in
+clean | help | -h | --help) ;;
+*) usable_paths ;;
+esac
 case $command in
 demo | build | check | microbench | env | clean)
     [ $# = 0 ] || die "$command: unknown argument $1"

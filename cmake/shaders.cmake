@@ -38,6 +38,7 @@ set(KPX_SPIRV ${KPX_GENERATED}/spirv)
 file(MAKE_DIRECTORY ${KPX_SPIRV})
 file(GLOB KPX_SHADER_FILES CONFIGURE_DEPENDS ${KPX_SHADERS}/*.comp)
 file(GLOB KPX_SHADER_INCLUDES CONFIGURE_DEPENDS ${KPX_SHADERS}/include/*.glsl)
+file(GLOB KPX_SHADER_HEADERS CONFIGURE_DEPENDS ${KPX_SHADERS}/include/*.h)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KPX_SHADER_FILES} ${KPX_SHADER_INCLUDES})
 
 # Whether glslc supports the GLSL extension. Probed once per extension and compiler.
@@ -152,10 +153,16 @@ foreach(source IN LISTS KPX_SHADER_FILES)
                     -I${KPX_SHADERS}/include -MD -MF ${output}.d -MT ${output} -o ${output} ${source})
             endif()
             string(APPEND blobs "KPX_EMBED(${symbol}, \"${output}\")\n")
+            # Neither compiler escapes spaces in what it writes about includes: ninja would read other names, find no such
+            # files, and compile in every build. So every shader depends on all includes there.
+            set(included DEPFILE ${output}.d)
+            if("${KPX_SHADERS}${KPX_SPIRV}" MATCHES " ")
+                set(included DEPENDS ${KPX_SHADER_INCLUDES} ${KPX_SHADER_HEADERS})
+            endif()
             add_custom_command(OUTPUT ${output}
                 COMMAND ${command}
                 DEPENDS ${source} ${compiler}
-                DEPFILE ${output}.d
+                ${included}
                 COMMENT "Compiling shader generated/spirv/${name}.spv" VERBATIM)
             string(APPEND table "    {\"${kernel}\", \"${variant}\", \"${features}\", ${symbol}, ${symbol}_end},\n")
             list(APPEND outputs ${output})

@@ -94,4 +94,10 @@ ln -s "$a" "$work/link"
 compiled "$a" | run "$work/link/build.sh" build
 (cd "$work/link" && rm build/configured-for && both "$a" | run ./build.sh build)
 
+# Where the tools would fail somewhere in the build, it is refused at once.
+new_tree "$work/(d)"
+refused 'the path may not contain' "$work/(d)/build.sh" build
+"$work/(d)/build.sh" help >/dev/null || fail 'no help'
+KOMPUTE_GO_BUILD="$work/it's" refused 'the path may not contain' "$a/build.sh" build
+
 echo 'build.sh keeps its rules'
