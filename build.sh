@@ -79,6 +79,7 @@ usable_paths() {
 
 # native TARGET... builds these targets of CMake's.
 native() {
+    lock_build
     # Configuring again is needed only for another tree or other sources; ninja sees the rest.
     local key
     key="$root|$build|${KOMPUTE_SOURCE:-}|${KOMPUTE_CACHE:-}|${CMAKE_PREFIX_PATH:-}"
@@ -99,6 +100,7 @@ native() {
     say "compiling with $jobs jobs: $*"
     meter=native_meter logged native cmake --build "$build" -j "$jobs" --target "$@"
     left_out native # ninja configures again where CMake's files have changed
+    unlock_build
     deps_caught_up
 }
 
@@ -108,6 +110,17 @@ configured_here() {
     [ "$(cached_path CMAKE_HOME_DIRECTORY)" = "$root" ] && [ "$(cached_path CMAKE_CACHEFILE_DIR)" = "$build" ]
 }
 cached_path() { realpath -m "$(sed -n "s/^$1:INTERNAL=//p" "$build/CMakeCache.txt" 2>/dev/null)" 2>/dev/null; }
+
+# lock_build waits until no other build.sh compiles in the build folder, where both would write the same files. Other
+# users of the folder, such as tests, are not kept out. Without flock, or on a file system that cannot lock a folder,
+# nothing waits.
+lock_build() {
+    command -v flock >/dev/null || return 0
+    mkdir -p "$build"
+    exec 9<"$build"
+    flock -n 9 2>/dev/null || [ $? != 1 ] || { say "waiting for another build in $build"; flock 9; }
+}
+unlock_build() { exec 9<&-; }
 
 # left_out LOG says how many kernels were left out because glslang could not be fetched. The next run then configures
 # again.
@@ -331,6 +344,7 @@ cmd_clean() {
     # Whatever else KOMPUTE_GO_BUILD may name is not this script's to remove.
     [ "$build" = "$(realpath -m "$root/build")" ] || [ ! -d "$build" ] || [ -e "$build/logs/configure.log" ] ||
         [ "$(ls -A "$build")" = kompute-cache ] || [ -z "$(ls -A "$build")" ] || die "clean: $build is not a build folder"
+    [ ! -d "$build" ] || lock_build
     rm -rf "${root:?}/bin"
     [ ! -d "$build" ] || find "$build" -mindepth 1 -maxdepth 1 ! -name kompute-cache -exec rm -rf {} +
 }

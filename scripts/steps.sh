@@ -11,7 +11,9 @@ logged() {
     local log=$logs/$1.log
     shift
     mkdir -p "$logs"
-    if ! "$@" 2>&1 | tee "$log" | "${meter:-nothing}" >&2; then
+    # The lock is kept by those who read, until all who write are gone; not by a program that stays, such as the server
+    # of a compiler cache.
+    if ! "$@" 9<&- 2>&1 | tee "$log" | "${meter:-nothing}" >&2; then
         tail -n 40 "$log" >&2
         die "failed: $*${hint:+; $hint}. All of its output: $log"
     fi

@@ -13,6 +13,7 @@ mkdir "$work/bin" "$work/kompute"
 cat >"$work/bin/cmake" <<'EOF'
 #!/usr/bin/env bash
 set -euo pipefail
+[ ! -e /proc/self/fd/9 ] || { echo 'the lock was passed on'; exit 1; }
 [ "$PWD" = "$(pwd -P)" ] || { echo 'CMake would keep a symbolic link'; exit 1; }
 case $1 in
 -S)
@@ -40,6 +41,7 @@ esac
 EOF
 cat >"$work/bin/go" <<'EOF'
 #!/usr/bin/env bash
+[ ! -e /proc/self/fd/9 ] || { echo 'the lock was passed on'; exit 1; }
 [ "$1" != env ] || echo go99.0
 EOF
 printf '#!/bin/sh\n' >"$work/bin/ninja"
@@ -93,6 +95,16 @@ grep -q other "$work/other/CMakeCache.txt" || fail "another project's folder was
 ln -s "$a" "$work/link"
 compiled "$a" | run "$work/link/build.sh" build
 (cd "$work/link" && rm build/configured-for && both "$a" | run ./build.sh build)
+
+# A build waits for another one, but not for what runs after it.
+compiled "$a" | run "$a/build.sh" microbench
+if command -v flock >/dev/null; then
+    COMPILING=1 "$a/build.sh" build >"$work/first" 2>&1 &
+    until [ -e "$a/build/busy" ]; do sleep 0.05; done
+    { compiled "$a"; compiled "$a"; } | run "$a/build.sh" build
+    grep -q 'waiting for another build' "$work/out" || fail 'did not say that it waits'
+    wait $! || { cat "$work/first"; fail 'the first of two builds failed'; }
+fi
 
 # Where the tools would fail somewhere in the build, it is refused at once.
 new_tree "$work/(d)"

@@ -14,7 +14,7 @@ log=$build/logs/sanitize-$kind.log
 mkdir -p "$build/logs"
 : >"$log"
 
-quietly() { "$@" >>"$log" 2>&1 || { tail -n 60 "$log" >&2; printf 'failed: %s\nall of its output: %s\n' "$*" "$log" >&2; exit 1; }; }
+quietly() { "$@" >>"$log" 2>&1 9<&- || { tail -n 60 "$log" >&2; printf 'failed: %s\nall of its output: %s\n' "$*" "$log" >&2; exit 1; }; }
 
 # Compiling takes longer than running here. Without optimization and without the texts
 # of undefined behaviour, whose stack the address sanitizer prints, it takes half the time.
@@ -22,10 +22,17 @@ case $kind in
 address) flags='-O0 -g1' ;;
 thread) flags='-O1 -g1' ;;
 esac
+# One at a time compiles here, as in build.sh, where flock is there and works.
+if command -v flock >/dev/null; then
+    mkdir -p "$folder"
+    exec 9<"$folder"
+    flock 9 || true
+fi
 KOMPUTE_CACHE=${KOMPUTE_CACHE:-$build/kompute-cache} quietly cmake -S . -B "$folder" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$flags -DNDEBUG" \
     -DKOMPUTE_SOURCE="${KOMPUTE_SOURCE:-}" -DKOMPUTE_GO_SANITIZE="$kind" -DKOMPUTE_GO_KERNELS="$build"
 quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
+exec 9<&-
 
 case $kind in
 # A few frames of each allocation: Mesa's compiler makes millions. With a larger quarantine of
