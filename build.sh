@@ -82,7 +82,7 @@ native() {
     lock_build
     # Configuring again is needed only for another tree or other sources; ninja sees the rest.
     local key
-    key="$root|$build|${KOMPUTE_SOURCE:-}|${KOMPUTE_CACHE:-}|${CMAKE_PREFIX_PATH:-}"
+    key="$root|$build|${KOMPUTE_SOURCE:-}|${KOMPUTE_CACHE:-}|${CMAKE_PREFIX_PATH:-}|$(spirv_tools)"
     if [ ! -e "$build/build.ninja" ] || [ "$(cat "$build/configured-for" 2>/dev/null)" != "$key" ] || ! configured_here; then
         say 'configuring, and fetching Kompute and glslang if they are not here yet'
         rm -f "$build/configured-for"

@@ -37,6 +37,17 @@ driver_here() {
     return 1
 }
 
+# spirv_tools prints the files of Debian's spirv-tools that are installed, where CMake looks for them.
+spirv_tools() {
+    local prefix prefixes
+    IFS=: read -ra prefixes <<<"/usr:/usr/local:${CMAKE_PREFIX_PATH:-}"
+    for prefix in "${prefixes[@]}"; do
+        compgen -G "$prefix/include/spirv-tools/libspirv.h" || true
+        compgen -G "$prefix/lib*/libSPIRV-Tools.*" || true
+        compgen -G "$prefix/lib*/*/libSPIRV-Tools.*" || true
+    done
+}
+
 # may_install PACKAGE...: whether they can be installed here. If not, $why says why, and what to do.
 may_install() {
     if [ "${KOMPUTE_GO_NO_INSTALL:-}" = 1 ]; then

@@ -96,6 +96,19 @@ ln -s "$a" "$work/link"
 compiled "$a" | run "$work/link/build.sh" build
 (cd "$work/link" && rm build/configured-for && both "$a" | run ./build.sh build)
 
+# CMake looks for spirv-tools again once its files have come or gone.
+prefix=$work/prefix
+mkdir -p "$prefix/include/spirv-tools" "$prefix/lib/x"
+export CMAKE_PREFIX_PATH=$work/nothing:$prefix
+both "$a" | run "$a/build.sh" build
+touch "$prefix/include/spirv-tools/libspirv.h" "$prefix/lib/x/libSPIRV-Tools.a"
+both "$a" | run "$a/build.sh" build
+compiled "$a" | run "$a/build.sh" build
+rm "$prefix/lib/x/libSPIRV-Tools.a"
+both "$a" | run "$a/build.sh" build
+unset CMAKE_PREFIX_PATH
+both "$a" | run "$a/build.sh" build
+
 # A build waits for another one, but not for what runs after it.
 compiled "$a" | run "$a/build.sh" microbench
 if command -v flock >/dev/null; then
