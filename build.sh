@@ -3,12 +3,15 @@
 # consists of small functions; `./build.sh help` lists the commands.
 set -euo pipefail
 
+unset CDPATH # cd would look there first, and print what it found
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 cd -P . # CMake would keep the symbolic links by which the shell has come here
 build=$(realpath -m "${KOMPUTE_GO_BUILD:-$root/build}")
 # Other programs read these in other folders than this one.
 [ -z "${KOMPUTE_SOURCE:-}" ] || KOMPUTE_SOURCE=$(realpath -m "$KOMPUTE_SOURCE")
 [ -z "${KOMPUTE_CACHE:-}" ] || KOMPUTE_CACHE=$(realpath -m "$KOMPUTE_CACHE")
+# A go.work above this tree is not about it; its modules name each other.
+export GOWORK=off
 archive=$build/libkompute-go.a
 jobs=$(nproc)
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Formatting, static analysis and spelling. Called by `./build.sh check`.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 failed=0
 

@@ -8,6 +8,7 @@
 #
 # The environment must be that of `./build.sh env`.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seconds=$1 corpus=$2 only=${3:-}
 

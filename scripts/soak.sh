@@ -8,6 +8,7 @@
 #
 # The environment must be that of `./build.sh env`, with bin/serve and the fault loader built.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 seconds=$1 build=$2
 work=$(mktemp -d)

@@ -3,6 +3,7 @@
 # has built the archive and exported what cgo needs. Arguments: the build folder,
 # and --fast for a share that answers soon.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$1
 fast=${2:-}

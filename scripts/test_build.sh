@@ -3,6 +3,7 @@
 # change that. In copies of it, with small programs in place of CMake, ninja and Go
 # that only note how they were called, so it takes seconds.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(realpath "$(mktemp -d)")
 trap 'rm -rf "$work"' EXIT
@@ -42,6 +43,7 @@ EOF
 cat >"$work/bin/go" <<'EOF'
 #!/usr/bin/env bash
 [ ! -e /proc/self/fd/9 ] || { echo 'the lock was passed on'; exit 1; }
+[ "$GOWORK" = off ] || { echo 'a go.work would count'; exit 1; }
 [ "$1" != env ] || echo go99.0
 EOF
 printf '#!/bin/sh\n' >"$work/bin/ninja"
@@ -74,6 +76,7 @@ refused 'nothing is built yet' "$a/build.sh" env
 both "$a" | run "$a/build.sh" build
 compiled "$a" | run "$a/build.sh" build
 "$a/build.sh" env | grep -qF "PKG_CONFIG_PATH=$a/build/pkgconfig" || fail 'env names another folder'
+if "$a/build.sh" env | grep -q GOWORK; then fail 'env sets GOWORK'; fi
 cp -r "$a" "$b"
 refused 'for another tree' "$b/build.sh" env
 both "$b" | run "$b/build.sh" build
@@ -118,6 +121,10 @@ if command -v flock >/dev/null; then
     grep -q 'waiting for another build' "$work/out" || fail 'did not say that it waits'
     wait $! || { cat "$work/first"; fail 'the first of two builds failed'; }
 fi
+
+# What surrounds a tree does not lead to another one.
+mkdir -p "$work/elsewhere/a"
+(cd "$work" && compiled "$a" | CDPATH=$work/elsewhere:$work run bash a/build.sh build)
 
 # Where the tools would fail somewhere in the build, it is refused at once.
 new_tree "$work/(d)"

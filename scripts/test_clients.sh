@@ -5,6 +5,7 @@
 # `python`, `npm` or `go` one of them. Not a part of `./build.sh test`, which runs a
 # pinned version of the client for Go.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 work=$(mktemp -d)
 server=

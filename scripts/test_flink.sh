@@ -4,6 +4,7 @@
 # middle; every line must be answered once nevertheless. Needs Java 11 or 17, Maven and
 # some 160 MB of jars, which are kept in the cache folder.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${KOMPUTE_CACHE:-$root/build/kompute-cache}/flink
 work=$(mktemp -d)

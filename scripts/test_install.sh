@@ -2,6 +2,7 @@
 # Proves that after `install` a foreign module builds with plain `go build` and
 # runs. Argument: the build folder.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$1
 work=$(mktemp -d)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the built programs as a user would, on every kind of build.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -6,6 +6,7 @@
 # KOMPUTE_GO_VALIDATION=1 has Vulkan's validation layer watch as well; what memory it
 # keeps until the process ends is no leak of ours.
 set -euo pipefail
+unset CDPATH # cd would look there first, and print what it found
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$(realpath "$1")
 kind=$2
