@@ -75,10 +75,18 @@ show() {
     shown=$1
     [ -n "$shown" ] || return 0
     if [ -t 2 ]; then
-        printf '\r    %.100s\033[K' "$shown" >&2
+        printf '\r    %s\033[K' "${shown:0:$(($(columns) - 5))}" >&2
     elif [ $((SECONDS - shown_at)) -ge 10 ]; then
         shown_at=$SECONDS
         printf '    %s\n' "$shown" >&2
     fi
+}
+# columns prints how wide the terminal is now: a longer line could not be redrawn.
+columns() {
+    local size
+    size=$(stty size <&2 2>/dev/null) || size=''
+    size=${size#* }
+    [ "${size:-0}" -gt 5 ] || size=80 # 0 where it does not say
+    echo "$size"
 }
 show_end() { [ -z "$shown" ] || if [ -t 2 ]; then echo >&2; else printf '    %s\n' "$shown" >&2; fi; }

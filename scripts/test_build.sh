@@ -132,4 +132,15 @@ refused 'the path may not contain' "$work/(d)/build.sh" build
 "$work/(d)/build.sh" help >/dev/null || fail 'no help'
 KOMPUTE_GO_BUILD="$work/it's" refused 'the path may not contain' "$a/build.sh" build
 
+# The line of progress fits the terminal.
+if command -v script >/dev/null; then
+    cat >"$work/show.sh" <<EOF
+build=$work archive=$work/none
+. "$root/scripts/steps.sh"
+stty cols 40
+show "\$(printf '%0100d' 0)"
+EOF
+    script -qec "bash $work/show.sh" /dev/null </dev/null >"$work/shown"
+    [ "$(tr -cd 0 <"$work/shown" | wc -c)" = 35 ] || fail "a line of progress does not fit: $(cat -v "$work/shown")"
+fi
 echo 'build.sh keeps its rules'
