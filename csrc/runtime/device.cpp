@@ -125,7 +125,8 @@ void Device::fill_traits() {
               traits_.max_workgroup_count);
     traits_.max_shared_bytes = limits_.maxComputeSharedMemorySize;
     // The limits may be masked.
-    traits_.max_tensor_bytes = std::min<uint64_t>(largest_tensor(*physical_), whole_units(limits_.maxStorageBufferRange));
+    traits_.max_tensor_bytes =
+        std::min<uint64_t>(largest_tensor(*physical_), whole_units(limits_.maxStorageBufferRange));
     traits_.compute_units = compute_units(*physical_);
     traits_.storage16 = features_.storage16;
     traits_.float16 = features_.float16;

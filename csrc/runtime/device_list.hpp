@@ -25,7 +25,9 @@ int compute_family(vk::PhysicalDevice device);
 // What a tensor takes of device memory is a multiple of this, and so is the size of the largest one; no device requires
 // a greater alignment.
 constexpr uint64_t kMemoryUnit = 256;
-constexpr uint64_t whole_units(uint64_t bytes) { return bytes / kMemoryUnit * kMemoryUnit; }
+constexpr uint64_t whole_units(uint64_t bytes) {
+    return bytes / kMemoryUnit * kMemoryUnit;
+}
 
 // The size of the largest tensor in bytes, limited by what one binding can
 // span, by what one allocation can hold, and by the 32-bit sizes of kp::Tensor.

@@ -18,15 +18,16 @@ func TestOverlap(t *testing.T) {
 	eachDemo(t, func(d demo) {
 		e := d.engine(engine.Config{Sequences: 4, Context: 256})
 		defer d.close(e)
+		const most = 8 // tokens: CPU drivers take long where dispatches wait
 		submit := func(c testmodel.Case) *engine.Stream {
-			s, err := e.Submit(d.Context(), engine.Request{Prompt: c.PromptIDs, MaxTokens: len(c.GeneratedIDs), EOS: d.folder.EOS()})
+			s, err := e.Submit(d.Context(), engine.Request{Prompt: c.PromptIDs, MaxTokens: most, EOS: d.folder.EOS()})
 			require.NoError(d, err)
 			return s
 		}
 		result := func(c testmodel.Case, s *engine.Stream) {
 			got, err := s.Result(d.Context())
 			require.NoError(d, err)
-			require.Equal(d, c.GeneratedIDs, got.IDs)
+			require.Equal(d, c.GeneratedIDs[:min(most, len(c.GeneratedIDs))], got.IDs)
 		}
 		result(cases[0], submit(cases[0]))
 		var streams []*engine.Stream
