@@ -153,7 +153,9 @@ TEST(kept_memory_makes_room_for_host_memory) {
 
 TEST(recording_that_the_driver_refuses_loses_only_that_work) {
     kpx_error err{};
-    Device device = open_device();
+    kpx_device_options options{};
+    options.masked = "coopmat"; // a check of which leaves command buffers
+    Device device = open_device(options);
     Stream stream = new_stream(device);
     Storage buffer = new_storage(device, 64);
     uint64_t value = 0;

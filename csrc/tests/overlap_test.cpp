@@ -140,9 +140,11 @@ TEST(several_rows_that_wait_need_no_barrier) {
         const Blocks build = [](Layer &l, Tensor x) { return gated_blocks(l, std::move(x), 256, 2); };
         const Replayed want = replayed(plain, 128, build, 5), got = replayed(device, 128, build, 5);
         CHECK(got.results == want.results && got.results[0] != got.results[1]);
-        // Sums of parts are behind barriers, and so is the caller's x.
-        CHECK(want.stats.overlaps == 0 && got.stats.overlaps >= 2);
-        CHECK(got.stats.dispatches == want.stats.dispatches && got.stats.dispatches == (disabled == held ? 8 : 4));
+        CHECK(want.stats.overlaps == 0 && got.stats.dispatches == want.stats.dispatches);
+        if (is_cpu_driver()) { // elsewhere, which kernels take so little work depends on the device
+            // Sums of parts are behind barriers, and so is the caller's x.
+            CHECK(got.stats.overlaps >= 2 && got.stats.dispatches == (disabled == held ? 8 : 4));
+        }
     }
 }
 
@@ -203,6 +205,7 @@ TEST(a_device_that_fails_the_check_keeps_its_barriers) {
     dispatch = VULKAN_HPP_DEFAULT_DISPATCHER.vkCmdDispatch;
     kpx_device_options options{};
     options.overlaps = 1;
+    options.masked = "coopmat"; // which have a check of their own
     FAILING(vkCmdDispatch, without_the_first);
     for (bool drops : {false, true}) {
         dispatched = 0;
