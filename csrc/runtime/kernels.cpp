@@ -98,7 +98,10 @@ const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &
         throw KernelRefused({family->second.begin(), family->second.end()},
                             formatted("no variant of kernel {} is usable on this device", std::string(kernel)));
     }
-    const Key key{chosen, bindings, spec};
+    return noted({chosen, bindings, spec}, making);
+}
+
+const Pipeline &Kernels::noted(const Key &key, Making making) {
     return not_refused(key, making, [&](const std::string &reason) { note_refusal(key, reason); });
 }
 
@@ -176,7 +179,7 @@ const Pipeline &Kernels::built(const Key &key, Making making) {
 // A refusal is noted, so whoever asks for the pipeline next learns of it.
 void Kernels::build_ahead(const Key &key) {
     try {
-        not_refused(key, Making::now, [&](const std::string &reason) { note_refusal(key, reason); });
+        noted(key, Making::now);
     } catch (const KernelRefused &) {
     }
 }

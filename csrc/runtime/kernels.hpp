@@ -136,6 +136,7 @@ class Kernels {
     void check_threads(uint32_t threads) const; // of a workgroup
     // The same; if the driver refuses it, calls note(reason) and throws KernelRefused.
     template <typename Note> const Pipeline &not_refused(const Key &key, Making making, Note note);
+    const Pipeline &noted(const Key &key, Making making); // the same, noting a refusal
     void note_refusal(const Key &key, const std::string &reason);
     void build_ahead(const Key &key);
     vk::ShaderModule module(const EmbeddedKernel &kernel);

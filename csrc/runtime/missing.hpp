@@ -6,8 +6,8 @@
 
 namespace kpx {
 
-// Whether something that is missing is made at once. The caller holds the device's mutex: then it is not, since others
-// would have to wait as well.
+// When what is missing is made. without_mutex: not by a caller that holds the device's mutex, for which others would
+// have to wait; it gets Missing instead.
 enum class Making { now, without_mutex };
 
 // Thrown instead of making it. Whoever took the mutex releases it, calls make() and starts again. It is no Error, so

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,25 +22,38 @@ func (o overdue) Err() error {
 	return nil
 }
 
-// partial is what is looked at in the JSON of results.
-type partial struct {
-	Interrupted                  bool
-	Error                        string
-	Tests, Ops, Batches, Scaling []any
+// cancelsAt cancels when that text is written.
+type cancelsAt struct {
+	text   string
+	cancel func()
 }
 
-// requirePartial checks that JSON has one result of each list that is not empty, and the error.
-func requirePartial(t *testing.T, text []byte, want string) {
+func (c cancelsAt) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(c.text)) {
+		c.cancel()
+	}
+	return len(p), nil
+}
+
+// requirePartial checks that JSON says what ended the measurement, and has one result of all lists.
+func requirePartial(t *testing.T, text []byte, want error) {
 	t.Helper()
-	var got partial
+	var got struct {
+		ending
+		Tests, Ops, Batches, Scaling []any
+	}
 	require.NoError(t, json.Unmarshal(text, &got))
-	require.False(t, got.Interrupted)
-	require.Contains(t, got.Error, want)
+	if errors.Is(want, context.Canceled) {
+		require.Equal(t, ending{Interrupted: true}, got.ending)
+	} else {
+		require.False(t, got.Interrupted)
+		require.Contains(t, got.Error, want.Error())
+	}
 	require.Equal(t, 1, len(got.Tests)+len(got.Ops)+len(got.Batches)+len(got.Scaling))
 }
 
-// What was measured before an error is printed, with the error.
-func TestErrorsKeepResults(t *testing.T) {
+// What was measured before an interruption or an error is printed, with what it was, and said to be a part.
+func TestWhatEndsEarlyKeepsResults(t *testing.T) {
 	for _, c := range []struct {
 		at   string
 		args []string
@@ -48,19 +63,19 @@ func TestErrorsKeepResults(t *testing.T) {
 		{"1 threads: tg2, region", []string{"--shape", "demo", "--device", "cpu", "--threads", "1", "-p", "2", "-n", "2", "-r", "1"}},
 		{"bench: copy", []string{"--ops", "copy", "--device", "cpu", "--sizes", "4096"}},
 	} {
-		for _, asJSON := range []bool{true, false} {
-			ctx, cancel := context.WithCancel(t.Context())
-			args := c.args
-			if asJSON {
-				args = append(args, "--json")
+		for want, says := range map[error]string{context.Canceled: interrupted, context.DeadlineExceeded: failed} {
+			end := func(asJSON ...string) []byte {
+				ctx, cancel := context.WithCancel(t.Context())
+				watched := cancelsAt{c.at, cancel}
+				if want == context.DeadlineExceeded {
+					ctx = overdue{ctx}
+				}
+				var out bytes.Buffer
+				require.ErrorIs(t, run(ctx, append(slices.Clone(c.args), asJSON...), &out, watched), want)
+				return out.Bytes()
 			}
-			var out bytes.Buffer
-			require.ErrorIs(t, run(overdue{ctx}, args, &out, cancelsAt{c.at, cancel}), context.DeadlineExceeded)
-			if asJSON {
-				requirePartial(t, out.Bytes(), context.DeadlineExceeded.Error())
-			} else {
-				require.Contains(t, out.String(), failed)
-			}
+			requirePartial(t, end("--json"), want)
+			require.Contains(t, string(end()), says)
 		}
 	}
 }
@@ -74,6 +89,6 @@ func TestProfileErrorsKeepResults(t *testing.T) {
 		var out bytes.Buffer
 		err = o.measureModel(t.Context(), &out, io.Discard)
 		require.Error(t, err)
-		requirePartial(t, out.Bytes(), err.Error())
+		requirePartial(t, out.Bytes(), err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -68,17 +67,6 @@ func TestTinyModelIsMeasured(t *testing.T) {
 	})
 }
 
-// With two threads and so many keys, attention has a second loop on the CPU backend.
-func TestProfileOfManyKeys(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	r := measure(t, "--shape", "tiny", "--device", "cpu", "-p", "0", "-n", "2", "-d", "200", "-r", "1", "--profile", "2")
-	require.Len(t, r.Profiles, 1)
-	require.True(t, slices.ContainsFunc(r.Profiles[0].Kernels, isAttentionParts))
-	checkProfile(t, r.Profiles[0], r.Tests[0].Work, true)
-}
-
-func isAttentionParts(k kernel) bool { return strings.HasPrefix(k.name(), "attention_parts ") }
-
 func TestActivationsOf16Bits(t *testing.T) {
 	args := []string{"--shape", "tiny", "--device", "cpu", "-p", "8", "-n", "4", "-r", "1", "--profile", "0", "--region"}
 	whole, half := measure(t, args...), measure(t, append(args, "--dtype", "bfloat16")...)
@@ -109,33 +97,6 @@ func TestThreadsAreCompared(t *testing.T) {
 	for _, args := range [][]string{{"--threads", "0"}, {"--threads", "1000000"}, {"--threads", "x"}, {"--threads", "1", "--device", "auto"}} {
 		require.Error(t, run(t.Context(), append([]string{"--shape", "tiny", "--device", "cpu"}, args...), io.Discard, io.Discard), args)
 	}
-}
-
-// A profile lists as many dispatches as a token has, and the profile of eager
-// tokens as many norms and products as the model has. All take time, but for attention's second
-// loop where there are few keys.
-func checkProfile(t *testing.T, p *profile, region work, manyKeys bool) {
-	require.Positive(t, p.ReplayNanos)
-	calls := 0
-	for _, k := range p.Kernels {
-		calls += k.Calls
-		if isAttentionParts(k) && !manyKeys { // the first loop has done it
-			require.Zero(t, k.Nanos, k.name())
-			continue
-		}
-		require.Positive(t, k.Nanos, k.name())
-	}
-	require.EqualValues(t, region.Dispatches, calls)
-	require.Equal(t, calls, p.BarrierGaps.Calls+p.OtherGaps.Calls)
-	products := 0.0
-	for _, o := range p.EagerOps {
-		require.Positive(t, o.Nanos, o.Op)
-		if o.Op == "quantized_matmul" || o.Op == "projection" {
-			products += o.Calls
-		}
-	}
-	require.GreaterOrEqual(t, products, 9.0, "two layers of at least four, and the head")
-	require.LessOrEqual(t, products, 15.0, "two layers of seven, and the head")
 }
 
 func TestTables(t *testing.T) {
@@ -295,51 +256,6 @@ func TestCancelled(t *testing.T) {
 	var out bytes.Buffer
 	require.ErrorIs(t, run(ctx, []string{"--shape", "demo", "--device", "cpu", "-p", "2", "-n", "2"}, &out, io.Discard), context.Canceled)
 	require.Zero(t, out.Len())
-}
-
-// cancelsAt cancels when that text is written.
-type cancelsAt struct {
-	text   string
-	cancel func()
-}
-
-func (c cancelsAt) Write(p []byte) (int, error) {
-	if bytes.Contains(p, []byte(c.text)) {
-		c.cancel()
-	}
-	return len(p), nil
-}
-
-// What was measured before an interruption is printed, and said to be a part.
-func TestInterrupted(t *testing.T) {
-	for _, c := range []struct {
-		at   string
-		args []string
-	}{
-		{"test 2 of 3", []string{"--shape", "demo", "--device", "cpu", "-p", "2", "-n", "2", "-r", "1"}},
-		{"bench: copy", []string{"--ops", "copy", "--device", "cpu", "--sizes", "4096"}},
-	} {
-		for _, asJSON := range []bool{true, false} {
-			ctx, cancel := context.WithCancel(t.Context())
-			args := c.args
-			if asJSON {
-				args = append(args, "--json")
-			}
-			var out bytes.Buffer
-			require.ErrorIs(t, run(ctx, args, &out, cancelsAt{c.at, cancel}), context.Canceled)
-			if !asJSON {
-				require.Contains(t, out.String(), interrupted)
-				continue
-			}
-			var got struct {
-				Interrupted bool
-				Tests, Ops  []any
-			}
-			require.NoError(t, json.Unmarshal(out.Bytes(), &got))
-			require.True(t, got.Interrupted)
-			require.Len(t, append(got.Tests, got.Ops...), 1)
-		}
-	}
 }
 
 // --plot hands the results to the program found on PATH, and reports its error.

@@ -2,8 +2,6 @@ package generate
 
 import (
 	"context"
-	"encoding/json"
-	"io/fs"
 	"strings"
 	"testing"
 	"time"
@@ -12,27 +10,18 @@ import (
 
 	"github.com/kompute-go/kompute-go/internal/testlimit"
 	"github.com/kompute-go/kompute-go/llm/chat"
-	"github.com/kompute-go/kompute-go/llm/checkpoint"
-	"github.com/kompute-go/kompute-go/llm/demomodel"
-	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // A context ends the search for control tokens soon where hundreds begin at each character of a message.
 func TestManyControlTokensHonourContext(t *testing.T) {
 	f := openDemo(t)
-	data, err := fs.ReadFile(demomodel.FS(), checkpoint.TokenizerFile)
-	require.NoError(t, err)
-	var file map[string]any
-	require.NoError(t, json.Unmarshal(data, &file))
-	added := file["added_tokens"].([]any)
-	for n := range 500 {
-		added = append(added, map[string]any{"id": 2048 + n, "content": strings.Repeat("\x01", n+1), "special": true})
-	}
-	file["added_tokens"] = added
-	data, err = json.Marshal(file)
-	require.NoError(t, err)
-	tok, err := tokenizer.Load(data)
-	require.NoError(t, err)
+	tok := changedTokenizer(t, func(file map[string]any) {
+		added := file["added_tokens"].([]any)
+		for n := range 500 {
+			added = append(added, map[string]any{"id": 2048 + n, "content": strings.Repeat("\x01", n+1), "special": true})
+		}
+		file["added_tokens"] = added
+	})
 	m := &marker{tokenizer: tok, template: f.Template}
 	text := m.add("user", "\x01") + strings.Repeat("\x01", 1<<20)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

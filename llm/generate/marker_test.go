@@ -130,26 +130,35 @@ func TestJoinedControlTokens(t *testing.T) {
 	require.Equal(t, []int{end}, ids, "both ends are of the template")
 }
 
-// Normalization makes no control tokens of what messages and the template write, but those that the
-// template writes stay, in their normal form or not.
-func TestComposedControlTokens(t *testing.T) {
-	f := openDemo(t)
+// changedTokenizer returns the demo model's tokenizer with its file changed.
+func changedTokenizer(t *testing.T, change func(file map[string]any)) *tokenizer.Tokenizer {
+	t.Helper()
 	data, err := fs.ReadFile(demomodel.FS(), checkpoint.TokenizerFile)
 	require.NoError(t, err)
 	var file map[string]any
 	require.NoError(t, json.Unmarshal(data, &file))
-	added := file["added_tokens"].([]any)
-	for _, one := range added {
-		one.(map[string]any)["normalized"] = true
-	}
-	const wide, wideID = "\uff1cw\uff1e", 2048
-	file["added_tokens"] = append(added, map[string]any{"id": wideID, "content": wide, "normalized": true, "special": true})
-	file["normalizer"] = map[string]any{"type": "NFKC"}
+	change(file)
 	data, err = json.Marshal(file)
 	require.NoError(t, err)
-	own := *f
-	own.Tokenizer, err = tokenizer.Load(data)
+	changed, err := tokenizer.Load(data)
 	require.NoError(t, err)
+	return changed
+}
+
+// Normalization makes no control tokens of what messages and the template write, but those that the
+// template writes stay, in their normal form or not.
+func TestComposedControlTokens(t *testing.T) {
+	f := openDemo(t)
+	const wide, wideID = "\uff1cw\uff1e", 2048
+	own := *f
+	own.Tokenizer = changedTokenizer(t, func(file map[string]any) {
+		added := file["added_tokens"].([]any)
+		for _, one := range added {
+			one.(map[string]any)["normalized"] = true
+		}
+		file["added_tokens"] = append(added, map[string]any{"id": wideID, "content": wide, "normalized": true, "special": true})
+		file["normalizer"] = map[string]any{"type": "NFKC"}
+	})
 	end, ok := own.Tokenizer.ID("<|im_end|>")
 	require.True(t, ok)
 	const all = "{% for m in messages %}{{ m.content|replace('<br>', '') }}{% endfor %}"
@@ -168,6 +177,7 @@ func TestComposedControlTokens(t *testing.T) {
 		{all, []string{"\uff1cw>"}, "<w>"},
 		{all + "w>", []string{"\uff1c"}, "<w>"},
 	} {
+		var err error
 		own.Template, err = chat.Parse("<|im_end|>" + wide + "<w>\ufb01" + c.source + "<|im_end|>" + wide)
 		require.NoError(t, err)
 		var messages []chat.Message
