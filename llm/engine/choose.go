@@ -132,7 +132,7 @@ func notBefore(tokens int, eos []int) processor {
 		if q.generated() < tokens {
 			for _, id := range eos {
 				if id >= 0 && id < len(logits) {
-					logits[id] = float32(math.Inf(-1))
+					logits[id] = impossible
 				}
 			}
 		}
