@@ -224,6 +224,25 @@ func TestRegionsOnTwoStreams(t *testing.T) {
 	})
 }
 
+// A region's first replay follows what another region, which ran before the capture, has replayed since.
+func TestFirstReplayFollowsOtherRegions(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		one, x := tensor(t, d, []float32{1}), tensor(t, d, []float32{0})
+		a, b := newStream(t, d), newStream(t, d)
+		count := captureTest(t, a, func(s *Stream) { runInto(s, "add", x, x, one) })
+		replay(t, count)
+		negate := captureTest(t, b, func(s *Stream) { runInto(s, "neg", x, x) })
+		open := holdBack(t, a)
+		replay(t, count)
+		replay(t, negate)
+		ctx, cancel := contextFor(10)
+		defer cancel()
+		require.ErrorIs(t, b.Synchronize(ctx), context.DeadlineExceeded)
+		open()
+		require.Equal(t, []float32{-2}, read(t, x))
+	})
+}
+
 func TestRegionsFromManyGoroutines(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		w := tensor(t, d, upTo(100))

@@ -144,10 +144,6 @@ Access access_of(const kpx_array &array) {
     return {!only_written || !covers(array), array.access != KPX_READ};
 }
 
-namespace {
-
-// Orders the stream's work after that of others on the tensor. False if some of that was refused: then the caller
-// checks again.
 bool follow_all(Stream &stream, const Tensor &t, bool writes) {
     if (!follow(stream, t.writer())) {
         return false;
@@ -156,8 +152,6 @@ bool follow_all(Stream &stream, const Tensor &t, bool writes) {
     return !writes || (std::all_of(t.readers().begin(), t.readers().end(), follows) &&
                        std::all_of(t.earlier().begin(), t.earlier().end(), follows));
 }
-
-} // namespace
 
 bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tensor, Access access, bool content_later) {
     Tensor &t = *tensor;

@@ -30,6 +30,10 @@ bool make_ready(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &tenso
 // All operands of an op, at once; a null tensor is absent. counted: as hits or misses, by an earlier call.
 void make_ready(Lock &lock, Stream &stream, const kpx_array *arrays, uint32_t n, bool counted);
 
+// Orders the stream's work from now on after that of others on the tensor. False if some of that was refused: then the
+// caller checks the tensor again. Does not release the lock.
+bool follow_all(Stream &stream, const Tensor &tensor, bool writes);
+
 // Records that work at the point uses the operands of an op.
 void note_uses(const kpx_array *arrays, uint32_t n, const std::shared_ptr<Point> &point);
 

@@ -23,6 +23,15 @@ void check_changed(Lock &lock, Stream &stream, Region &region) {
     });
 }
 
+// Follows again the points of tensors that do not remember this region. Replays of other regions may have moved these
+// points on since the tensors were ready, which is no change. False if a tensor must be checked again.
+bool follow_moved(Stream &stream, const Region &region) {
+    bool followed = true;
+    region.each_unmarked(
+        [&](const RegionUse &use) { followed = followed && follow_all(stream, *use.tensor, use.writes); });
+    return followed;
+}
+
 // Prepares those of the region's tensors for this stream that were used since the last time. Replays share the region's
 // memory, so one of another stream must end first.
 void prepare(Lock &lock, Stream &stream, Region &region) {
@@ -30,7 +39,9 @@ void prepare(Lock &lock, Stream &stream, Region &region) {
     if (stream.capturing()) {
         fail(KPX_INVALID, "a region cannot be replayed inside a capture");
     }
-    check_changed(lock, stream, region);
+    do {
+        check_changed(lock, stream, region);
+    } while (!follow_moved(stream, region));
     const Point *last = region.last.get();
     if (last != nullptr && last->timeline != stream.timeline() && !last->timeline->closed()) {
         stream.waits().add(last->timeline, last->value);
