@@ -184,6 +184,8 @@ func (c *capture) note(op Op) {
 			i = len(c.uses)
 			c.index[st] = i
 			c.uses = append(c.uses, regionUse{st: st, op: op.Name, first: len(c.ops) - 1, needs: !a.overwrites()})
+		} else if c.uses[i].first == len(c.ops)-1 && !a.overwrites() {
+			c.uses[i].needs = true // one op may read a storage that an earlier operand of it overwrites
 		}
 		if a.Access&AccessWrite != 0 {
 			c.uses[i].writes = true

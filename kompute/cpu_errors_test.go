@@ -45,6 +45,19 @@ func TestErrorsOfOverwrittenOperands(t *testing.T) {
 	}
 }
 
+// So does work that overwrites only a part of what should have been made: the rest stays missing.
+func TestErrorsOfPartlyOverwrittenTensors(t *testing.T) {
+	d := openTest(t, "cpu")
+	x := tensor(t, d, upTo(4))
+	maker, s := newStream(t, d), newStream(t, d)
+	open := overwriteGated(t, maker, x, errTest)
+	s.Enqueue(makeOp("neg", In(tensor(t, d, upTo(2)).View()), Out(closing(t, x.Slice(0, 0, 2)).View())))
+	open()
+	require.ErrorIs(t, s.Synchronize(bg), errTest)
+	_, err := x.Read(bg)
+	require.ErrorIs(t, err, errTest)
+}
+
 // Nor does work fail because of what happens to its operands after it was enqueued.
 func TestLaterErrorsOfOperands(t *testing.T) {
 	d := openTest(t, "cpu")
@@ -82,6 +95,20 @@ func TestReplayOfAnInputThatFailsWhenItRuns(t *testing.T) {
 	require.NoError(t, x.Write(bg, upTo(2)))
 	replay(t, r)
 	require.Equal(t, []float32{0, -1}, read(t, y))
+}
+
+// A captured op that writes a tensor before it names the same tensor as its input needs that input all the same.
+func TestReplayOfAFailedInputThatIsNamedLast(t *testing.T) {
+	d := openTest(t, "cpu")
+	maker, s := newStream(t, d), newStream(t, d)
+	x := tensor(t, d, upTo(2))
+	r := captureTest(t, s, func(s *Stream) {
+		s.Enqueue(Op{Name: "swapped", Args: []Arg{Out(x.View()), In(x.View())}, CPU: func([]Array, []byte) error { return nil }})
+	})
+	replay(t, r)
+	overwriteGated(t, maker, x, errTest)()
+	require.ErrorIs(t, maker.Synchronize(bg), errTest)
+	require.ErrorIs(t, r.Replay(bg), errTest)
 }
 
 // An operand may fail after the call that uses it has looked at it.

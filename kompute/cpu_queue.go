@@ -69,7 +69,7 @@ func (q *cpuQueue) append(op Op) error {
 	item := cpuItem{op: op}
 	for _, a := range op.Args {
 		if a.View != nil {
-			item.deps = a.View.st.cpu.conflicts(q.s, a.Access, item.deps)
+			item.deps = a.View.st.cpu.conflicts(q.s, a.needs(), item.deps)
 		}
 	}
 	q.push(item)

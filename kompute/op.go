@@ -110,3 +110,11 @@ func (a Arg) overwrites() bool {
 	v := a.View
 	return a.Access == AccessWrite && wholeStorage(v.layout, v.st.bytes/v.dtype.Size())
 }
+
+// needs returns the access to the storage's content: an op that replaces only a part of it needs the rest.
+func (a Arg) needs() Access {
+	if a.overwrites() {
+		return a.Access
+	}
+	return a.Access | AccessRead
+}
