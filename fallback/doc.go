@@ -3,10 +3,10 @@
 // with the basename that it has in every layer.
 //
 // Ops take host arrays of any offset and of any strides that are not negative; an
-// absent operand is the zero array. Outputs are allocated by the caller and have the
-// right shape. Operands that csrc/ops/ops.def marks with an exclamation mark, such as
-// the pages of PagedUpdate, are changed in place. An output must not overlap an
-// operand; only element-wise ops allow it to be the very same view as one.
+// absent operand is the zero array. The caller allocates outputs in the right shape.
+// Operands that csrc/ops/ops.def marks with an exclamation mark, such as the pages of
+// PagedUpdate, are changed in place. An output must not overlap an operand, except
+// that the output of an element-wise op may be exactly the view of an operand.
 //
 // Arithmetic on floats runs in float32, whatever the elements are, and is
 // rounded once when it is stored, to the nearest, ties to even.

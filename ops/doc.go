@@ -26,8 +26,8 @@
 //
 // Operands may be any views: transposed, sliced, broadcast, at any offset. A
 // result is always contiguous, and belongs to the innermost open scope of the
-// stream; only [SliceUpdate] and [PagedUpdate] return one of their operands, which
-// they change in place. Results without elements take no work.
+// stream. Only [SliceUpdate] and [PagedUpdate] return one of their operands, which
+// they change in place. A result without elements costs no work.
 //
 // Floats of every type are computed in float32 and rounded once, to nearest
 // even, when a 16-bit result is stored. Integers are computed in their own type
@@ -41,7 +41,7 @@
 //   - kompute.ErrInvalid: an operand or the stream is nil, or a parameter is
 //     out of its range
 //   - kompute.ErrShape: ranks or shapes that do not fit
-//   - kompute.ErrDevice: an operand lives on another device than the stream
+//   - kompute.ErrDevice: an operand belongs to another device than the stream
 //   - kompute.ErrClosed: an operand was closed
 //   - kompute.ErrDType: an element type that the op does not take, where Go's
 //     types do not rule it out

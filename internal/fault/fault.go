@@ -1,6 +1,5 @@
-// Package fault turns accesses to memory that cannot be read into errors, such as
-// that of a mapped file that has shrunk. Without it, such an access ends the
-// process.
+// Package fault turns accesses to unreadable memory, such as that of a mapped file that
+// has shrunk, into errors. Without it, such an access ends the process.
 package fault
 
 import (

@@ -1,10 +1,10 @@
-// Package grammar determines which tokens may follow, so that a generated text is
+// Package grammar determines which tokens may come next, so that a generated text is
 // JSON that conforms to a given schema.
 //
-// A schema becomes a context-free grammar over bytes, and that becomes a pushdown
-// automaton whose states, sets of stacks of what is still to come, are computed
-// when they are first reached. The tokens that a state allows are found by one walk
-// over the sorted vocabulary and kept with the state.
+// A schema becomes a context-free grammar over bytes, and the grammar a pushdown
+// automaton. A state of the automaton is a set of stacks of what is still to come; it
+// is computed when it is first reached. The tokens that a state allows are found by one
+// walk over the sorted vocabulary, and kept with the state.
 //
 //	v := grammar.NewVocabulary(folder.Tokenizer, folder.Limits().Vocabulary)
 //	g, err := grammar.Compile(schema, v, grammar.Options{})

@@ -1,4 +1,4 @@
-// Package nn has the parts of language models: small typed structs with their
+// Package nn has the layers of language models: small typed structs with their
 // weights, each with a Forward that follows its formula.
 //
 // T is the type of activations. In shapes, T is also the number of new tokens,
@@ -7,7 +7,7 @@
 // tokens of a pass are those of one sequence ([KVCache]) or of many ([Pages]).
 //
 // Forward only enqueues on a stream: it waits for nothing, results belong to the
-// innermost open scope of the stream, and reading a result returns any error. The
-// weights are closed by whoever made them. A part may be used
-// on several streams at once; a [KVCache] and a [Cursor] on one.
+// innermost open scope of the stream, and reading a result returns any error. Whoever
+// made the weights closes them. A layer may be used on several streams at once; a
+// [KVCache] or a [Cursor] only on one.
 package nn

@@ -12,7 +12,7 @@
 // Encode does not add tokens that belong before or after a text, such as Llama's
 // <|begin_of_text|>: see [Tokenizer.Prefix].
 //
-// Added tokens may also be in tokenizer_config.json, for [LoadWith].
+// [LoadWith] also reads the added tokens in tokenizer_config.json.
 //
 // The files may come from anywhere: components that this package does not know
 // are refused by name with [UnsupportedError], broken files with [FormatError] and

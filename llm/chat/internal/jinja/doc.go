@@ -4,11 +4,11 @@
 // newline at the end dropped, no escaping, undefined values that print as nothing.
 //
 // It differs from Jinja only in ways that should not matter to templates.
-// Integers have 64 bits, except those of JSON that are only printed. There are no
-// other templates, so no blocks, imports and includes. Marks (MarkBegin, MarkEnd) are not
-// characters. Lists have append, insert and pop, and dictionaries pop and update, which
-// transformers' sandbox refuses.
+// Integers have 64 bits, except that larger ones in JSON can be printed. Templates
+// cannot refer to other templates: there are no blocks, imports and includes. Marks
+// (MarkBegin, MarkEnd) do not count as characters. Lists have append, insert and pop,
+// and dictionaries pop and update, which transformers' sandbox refuses.
 //
-// The reference is https://jinja.palletsprojects.com/en/stable/templates/, and for
-// methods of strings, lists and dictionaries that of Python.
+// The reference is https://jinja.palletsprojects.com/en/stable/templates/, and Python's
+// documentation for the methods of strings, lists and dictionaries.
 package jinja
