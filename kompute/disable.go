@@ -27,8 +27,8 @@ const disabledReason = "disabled"
 //	"coopmat", "lanes", "tiled", …   all kernels whose names end in it
 //	"subgroup", "dot8", "nv", …      all variants with that word in their names
 //
-// Device.Kernels lists kernels and variants. An op that no kernel is left for runs on the CPU. A
-// name of nothing makes Open fail with ErrInvalid. On the CPU device the option changes nothing.
+// Device.Kernels lists kernels and variants. An op that no kernel is left for runs on the CPU. An
+// unknown name makes Open fail with ErrInvalid. On the CPU device the option changes nothing.
 func WithDisabled(names ...string) Option {
 	return func(o *options) { o.disable(names) }
 }

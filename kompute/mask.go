@@ -19,7 +19,7 @@ const (
 // WithMaskedFeatures makes a Vulkan device look like a lesser one, as the environment
 // variable KOMPUTE_GO_MASK_FEATURES does for every device: these features are not
 // enabled, and kernels and limits are chosen as if the device did not have them. It is
-// for tests, which so reach on any driver what other devices would run. Names are those
+// for tests, which can thus run on any driver what other devices would run. Names are those
 // of csrc/runtime/mask.def, such as storage16, subgroup, dot8, coopmat, timestamps,
 // shared_memory, queues; another name makes Open fail with ErrInvalid, and a list of
 // them. On the CPU device the option changes nothing.
@@ -27,7 +27,7 @@ func WithMaskedFeatures(names ...string) Option {
 	return func(o *options) { o.masked = append(o.masked, trimmed(names)...) }
 }
 
-// WithFeatures enables what a shader of the caller's needs and no kernel of this
+// WithFeatures enables features that the caller's own shaders need and no kernel of this
 // library does, on a Vulkan device: atomic_float32 and atomic_float64 (additions to
 // floats in buffers), atomic_int64, variable_pointers, subgroup_clustered and
 // subgroup_quad. Features that are enabled wherever a device has them can be asked for

@@ -48,7 +48,7 @@ type RegionDispatch struct {
 	Kernel  string    `json:"kernel"`
 	Grid    [3]uint32 `json:"grid"`    // workgroups along x, y and z
 	Barrier bool      `json:"barrier"` // it waits for all dispatches before it
-	// Overlaps reports that it may begin before dispatches before it have ended, and
+	// Overlaps reports that it may begin before earlier dispatches have ended, and
 	// waits for their results by itself (WithOverlap).
 	Overlaps bool        `json:"overlaps"`
 	Reads    []RegionUse `json:"reads"`

@@ -17,7 +17,7 @@ var sampleCPU = onCPU(func(a []array.Array, p *opdef.SampleParams) error {
 // SampleParamsSize is the length of the parameters of [Sample].
 const SampleParamsSize = opdef.SampleParamsSize
 
-// NoToken is the result of [Sample] for a row that contains a NaN or +Inf, or
+// NoToken is the result of [Sample], [Categorical] and [Greedy] for a row that contains a NaN or +Inf, or
 // no finite logit.
 const NoToken = fallback.NoToken
 

@@ -28,11 +28,12 @@ const (
 	maxMessage = 500 // bytes of an error's reason
 )
 
-// MarkBegin and MarkEnd are what Options.Text can put around places in a text. A template
-// prints them as they are, also in lists and dictionaries, where it escapes other
-// characters of this kind, and does not count them as characters: comparisons and searches do
-// not see them. Those that begin before a character and those that end after it go where it
-// goes; what a template replaces loses them. Unicode guarantees that they are not characters, so no text needs them.
+// MarkBegin and MarkEnd are marks that Options.Text can put around places in a text. A
+// template prints them as they are, also in lists and dictionaries, where it escapes other
+// characters of this kind. It does not count them as characters: comparisons and searches do
+// not see them. A MarkBegin stays with the character after it, and a MarkEnd with the
+// character before it; text that a template replaces loses its marks. Unicode reserves both
+// as noncharacters, so no text needs them.
 const (
 	MarkBegin = string(jinja.MarkBegin)
 	MarkEnd   = string(jinja.MarkEnd)

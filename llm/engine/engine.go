@@ -79,8 +79,8 @@ func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 // host fails, the engine ends.
 //
 // Several hosts, each on a device of its own, are replicas behind one queue: a request
-// runs where the least work is left before it and for it, which depends on whether its
-// prompt's beginning is in the cache there. Config applies to each device, except Queue.
+// runs on the device that has the least to do, counting both its present work and what of
+// the request's prompt is not in its cache yet. Config applies to each device, except Queue.
 // The models must be the same, and so should be the kind of device: a request has the
 // same tokens wherever it runs only if the devices round alike.
 func NewHosted(hosts []*model.Host, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {

@@ -61,9 +61,10 @@ type Request struct {
 	// follow. If it takes too much work to find out what may follow, the request may end with
 	// [grammar.ErrWork]. It begins after the text GrammarAfter, such as "</think>", or at once
 	// if that is empty; before it, all tokens but those of EOS are free, so that no answer ends
-	// without what the grammar requires, unless Stop or MaxTokens cut it off. What else the
-	// token that completes GrammarAfter holds is part of the constrained text if the grammar
-	// allows it there, and otherwise free as well. Its vocabulary must be the model's.
+	// without what the grammar requires, unless Stop or MaxTokens cut it off. If the token that
+	// completes GrammarAfter has further text behind it, that text counts as the beginning of
+	// the constrained text if the grammar allows it there, and is free otherwise. The grammar's
+	// vocabulary must be the model's.
 	Grammar      *grammar.Grammar
 	GrammarAfter string
 	// Logprobs adds to each token the logarithm of its probability, and the

@@ -164,17 +164,20 @@ func Turn(system, user string) []chat.Message {
 
 // EncodeChat returns the tokens of a conversation in the form of the chat template,
 // up to where the model's answer begins. Many templates write the token that begins a
-// text, such as <|begin_of_text|>, themselves; otherwise it is added. Only the
-// template can write control tokens: in messages, tools and variables, something like
-// <|im_end|> is plain text. Control tokens are the added tokens that are special or that
-// the template has in its own text; of these, messages of the assistant may have those that
-// are not special, such as <think>. This also holds where the template deletes or joins parts of
-// a text: a token is a control token only if its first and its last character, apart from white
-// space, are the template's, as in '<|' ~ role ~ '|>'. What the template puts in place of a text,
-// such as '<' for '&lt;', is the template's. What is a control token only after normalization is
-// plain text, whoever wrote it. It fails with PromptError for an empty last message,
-// without a template, and for messages far too long for the model's context; with the
-// errors of the template and of the tokenizer, and with the context's once that is done.
+// text, such as <|begin_of_text|>, themselves; otherwise it is added.
+//
+// Only the template can write control tokens: in messages, tools and variables, something
+// like <|im_end|> is plain text. Control tokens are the added tokens that are special or
+// that the template has in its own text. The assistant's messages may contain those that
+// are not special, such as <think>. All this also holds where the template deletes or joins
+// parts of a text: a token is a control token only if its first and its last character,
+// apart from white space, are the template's, as in '<|' ~ role ~ '|>'. If the template
+// replaces text, as in '<' for '&lt;', the replacement is the template's. Text that becomes
+// a control token only by normalization is plain text, whoever wrote it.
+//
+// It fails with PromptError for an empty last message, without a template, and for messages
+// far too long for the model's context; with the errors of the template and of the
+// tokenizer; and with the context's error once that is done.
 func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int, error) {
 	return f.EncodeChatWith(ctx, messages, chat.Options{})
 }
