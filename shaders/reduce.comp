@@ -5,7 +5,11 @@
 // depends on the shape alone: neighbouring threads may go along the columns or
 // along the rows, whichever are contiguous in memory, and the bits are the same.
 //
-// variants: rolled narrow base
+// reduce_ahead loads several quads before it uses any, which makes its code five times as long: a CPU driver compiles a
+// pipeline of it in a second. reduce loads one quad at a time, and is otherwise the same.
+//
+// kernel: reduce
+// kernel: reduce_ahead LOADS_AHEAD
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
@@ -18,7 +22,7 @@ QUAD_BITS_IN(0, x)
 TENSOR_OUT(1, y, 2)
 layout(constant_id = 3) const uint KIND = REDUCE_SUM;
 layout(constant_id = 4) const uint STAGE = STAGE_WHOLE;
-layout(constant_id = 5) const uint AHEAD = 8; // most quads that are loaded before any is used: 1, 4 or 8
+layout(constant_id = 5) const uint AHEAD = 8; // quads that are loaded before any is used: 4, 8, or without LOADS_AHEAD 1
 layout(constant_id = 6) const uint PLAIN = 0;  // a row consists of contiguous quads
 layout(push_constant) uniform Push { ReduceParams p; };
 
@@ -111,7 +115,7 @@ uvec2 reduce_lane(uint from, uint c, uint end) {
     Quad own = Quad(before_column(c), before_column(c + 1u), before_column(c + 2u), before_column(c + 3u));
     uint next = 4u * p.lanes;
     if (STAGE != STAGE_FROM_PARTS) {
-#ifndef ROLLED
+#ifdef LOADS_AHEAD
         if (AHEAD >= 8u) {
             JOIN_QUADS(8u)
         }

@@ -119,9 +119,9 @@ static ReduceParams describe(const Halves &x, int64_t rows, int64_t cols) {
 }
 
 // How many quads a thread loads before it uses any: fewer where there are more instructions for each. A CPU has no
-// latency to hide, and takes longer to compile.
-static uint32_t quads_ahead(const DeviceTraits &device, uint32_t kind) {
-    if (device.is_cpu && !device.as_gpu)
+// latency to hide, and takes longer to compile. A launch FROM_PARTS loads no quads.
+static uint32_t quads_ahead(const DeviceTraits &device, uint32_t kind, uint32_t stage) {
+    if ((device.is_cpu && !device.as_gpu) || device.small_code || stage == STAGE_FROM_PARTS)
         return 1;
     return kind == REDUCE_SUM || kind == REDUCE_MEAN || kind == REDUCE_LOG_SUM_EXP ? 4 : 8;
 }
@@ -137,12 +137,14 @@ static void launch(Lowering &lowering, const Array &x, uint32_t dtype, const Arr
     const bool is_cpu = lowering.device().is_cpu;
     const bool plain = stage != STAGE_FROM_PARTS && params.quads && params.inner_rank == 1 &&
                        (!is_cpu || int64_t(params.rows) * params.cols >= 1 << 16);
-    lowering.dispatch(spec::reduce{.threads = cut.threads,
+    const uint32_t ahead = quads_ahead(lowering.device(), kind, stage);
+    lowering.dispatch(ahead > 1 ? spec::reduce_ahead::kKernel : spec::reduce::kKernel,
+                      spec::reduce{.threads = cut.threads,
                                    .x_dtype = dtype,
                                    .y_dtype = out_dtype,
                                    .kind = kind,
                                    .stage = stage,
-                                   .ahead = quads_ahead(lowering.device(), kind),
+                                   .ahead = ahead,
                                    .plain = plain},
                       {.x = {x, KPX_READ}, .y = {to, KPX_WRITE}}, params, grid_1d(lowering.device(), groups));
 }
