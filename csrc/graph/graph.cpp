@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "abi/error.hpp"
+#include "abi/text.hpp"
 #include "graph/rewrite.hpp"
 #include "ops/op_table.hpp"
 #include "record/lowering.hpp"
@@ -47,6 +48,7 @@ void Graph::clear() {
         nodes_[i].clear();
     }
     size_ = 0;
+    dropped_.clear();
     lowered_ = Program();
     changed_ = indexed_ = false;
     by_buffer_.clear();
@@ -214,6 +216,9 @@ bool Graph::replace(std::vector<Id> group, OpNode fused) {
 
 void Graph::drop_node(Id id) {
     forget_node(id);
+    if (!nodes_[id].from_pass) {
+        dropped_.emplace_back(id, std::move(nodes_[id]));
+    }
     nodes_[id].clear();
     nodes_[id].removed = true;
 }
@@ -225,6 +230,42 @@ bool Graph::remove(Id id) {
     drop_node(id);
     changed_ = true;
     return true;
+}
+
+void Graph::restore() {
+    for (std::pair<Id, OpNode> &one : dropped_) {
+        nodes_[one.first] = std::move(one.second);
+    }
+    dropped_.clear();
+    lowered_ = Program();
+    changed_ = indexed_ = false;
+}
+
+Program Graph::lower_again(const Program &trial) {
+    restore();
+    Program out;
+    for (Id id = next(kNone); id != kNone; id = next(id)) {
+        OpNode &node = nodes_[id];
+        const auto first = uint32_t(out.nodes().size());
+        if (node.op == OpNode::kOpaque) {
+            out.append(trial, node.first, node.last);
+        } else {
+            out.begin_call(node.op);
+            const OpCall call{node.arrays.data(), uint32_t(node.arrays.size()), node.params.data(),
+                              uint32_t(node.params.size())};
+            try {
+                lower_call(*device_, out, node.op, call, ScratchMemory::later, Making::now);
+            } catch (const Error &e) {
+                throw Error(e.code, formatted("{}: {}", op_row(node.op).name, e.what()));
+            }
+        }
+        node.first = first;
+        node.last = uint32_t(out.nodes().size());
+    }
+    if (trial.ends_at_host()) {
+        out.read_by_host();
+    }
+    return out;
 }
 
 Program Graph::program(const Program &trial) const {

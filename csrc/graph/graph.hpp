@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "graph/views.hpp"
@@ -128,6 +129,9 @@ class Graph {
     bool changed() const { return changed_; }
     // The dispatches of the remaining nodes, from `trial` and from what passes lowered.
     Program program(const Program &trial) const;
+    // Undoes what passes have changed, lowers all ops again, since the driver has refused a kernel, and returns the
+    // dispatches in place of `trial`.
+    Program lower_again(const Program &trial);
 
   private:
     void index() const;
@@ -137,12 +141,14 @@ class Graph {
     const std::vector<Touch> &touches(const Array &view) const { return touches(view.buffer.get()); }
     bool lower(OpNode &fused);
     void drop_node(Id id);
+    void restore();
 
     Device *device_;
     bool replayed_;
     std::vector<OpNode> nodes_; // the first size_ are in use, the others are kept for reuse
     size_t size_ = 0;
-    Program lowered_; // of fused nodes
+    std::vector<std::pair<Id, OpNode>> dropped_; // by passes, of the nodes that were appended
+    Program lowered_;                            // of fused nodes
     const char *pass_ = nullptr;
     bool changed_ = false;
     mutable bool indexed_ = false; // by_buffer_ is built when a pass first asks

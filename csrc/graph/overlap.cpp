@@ -42,28 +42,14 @@ class Overlap {
         }
     }
 
-    // Builds all pipelines before it changes anything.
     void apply() {
-        std::vector<const Pipeline *> pipelines(bits_.size());
-        try {
-            for (uint32_t i = 0; i < bits_.size(); i++) {
-                if (bits_[i] != 0) {
-                    pipelines[i] = &overlapping(program_.nodes()[i], bits_[i]);
-                }
-            }
-        } catch (const KernelRefused &) {
-            device_.keep_barriers();
-            for (Use &use : program_.all_uses()) {
-                use.awaited = false;
-            }
-            for (Node &node : program_.all_nodes()) {
-                node.apart = false;
-            }
-            return;
-        }
         for (uint32_t i = 0; i < bits_.size(); i++) {
+            Node &node = program_.all_nodes()[i];
             if (bits_[i] != 0) {
-                program_.all_nodes()[i].pipeline = pipelines[i]->handle;
+                SpecConstants constants = *node.constants;
+                constants.values[constants.count - 1] = bits_[i];
+                node.constants = std::make_shared<const SpecConstants>(constants);
+                node.pipeline = {};
             }
         }
     }
@@ -95,10 +81,9 @@ class Overlap {
     }
 
     // The dispatch that a use may wait for, or null.
-    const Writer *awaitable(const Node &node, const Use &read) {
+    const Writer *awaitable(const Use &read) {
         const auto found = writers_.find(read.storage);
-        if (!read.overlaps || read.access != KPX_READ || !node.constants || found == writers_.end() ||
-            !found->second.alone) {
+        if (!read.overlaps || read.access != KPX_READ || found == writers_.end() || !found->second.alone) {
             return nullptr;
         }
         const Writer &writer = found->second;
@@ -106,13 +91,12 @@ class Overlap {
         const bool is_own =
             read.storage->closed() && read.storage->mapped() == nullptr && graph_.starts_written(*read.storage);
         const bool is_same = written.offset == read.offset && written.bytes == read.bytes;
-        return is_own && is_same && written.overlaps && program_.nodes()[writer.node].constants ? &writer : nullptr;
+        return is_own && is_same && written.overlaps ? &writer : nullptr;
     }
 
     void await_results(uint32_t i) {
-        const Node &node = program_.nodes()[i];
-        for (uint32_t k = 0; k < node.layout.bindings; k++) {
-            if (const Writer *writer = awaitable(node, use(i, k))) {
+        for (uint32_t k = 0; k < program_.nodes()[i].layout.bindings; k++) {
+            if (const Writer *writer = awaitable(use(i, k))) {
                 use(i, k).awaited = true;
                 bits_[i] |= 1u << k;
                 use(writer->node, writer->binding).awaited = true;
@@ -144,12 +128,6 @@ class Overlap {
             dispatches++;
         }
         return bytes < dispatches * kShortBytes * std::max(1u, device_.traits().compute_units);
-    }
-
-    const Pipeline &overlapping(const Node &node, uint32_t bits) {
-        SpecConstants constants = *node.constants;
-        constants.values[constants.count - 1] = bits;
-        return device_.kernels().overlapping(*node.variant, constants, node.layout.bindings);
     }
 
     Device &device_;

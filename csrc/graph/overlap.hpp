@@ -21,8 +21,9 @@ namespace kpx {
 
 class Device;
 
-// Decides which uses are awaited, and gives their dispatches the pipelines that await and mark them. If the driver
-// refuses one of these, nothing changes, and no later region of the device overlaps.
+// Decides which uses are awaited, and gives their dispatches the constants of pipelines that await and mark them, which
+// are not built yet. If the driver refuses one of these, neither this nor a later region of the device overlaps
+// (pipelines.hpp).
 void overlap_dispatches(Device &device, Program &program, const Graph &graph);
 
 } // namespace kpx

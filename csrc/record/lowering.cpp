@@ -82,16 +82,16 @@ void ProgramLowering::dispatch_bytes(const char *kernel, const uint32_t *spec, u
             fail(KPX_INTERNAL, "kernel {} binds an absent array", kernel);
         }
     }
-    const Pipeline &pipeline = device_.kernels().pipeline(kernel, constants, uint32_t(bound), without_, making_);
-    bool overlaps = false;
+    // Passes replace many ops of a region, whose kernels are never needed.
+    const bool replayed = scratch_ == ScratchMemory::later;
+    const Pipeline pipeline =
+        device_.kernels().pipeline(kernel, constants, uint32_t(bound), without_, replayed ? Making::later : making_);
     for (size_t i = 0; i < bound; i++) {
         program_.use(use_of(device_, bindings[i].array, bindings[i].access));
         program_.all_uses().back().overlaps = bindings[i].overlaps;
-        overlaps = overlaps || bindings[i].overlaps;
     }
-    const bool keep = overlaps && device_.overlaps() && scratch_ == ScratchMemory::later;
     program_.dispatch(pipeline, pipeline.variant->code->kernel, params, size, grid, nullptr,
-                      keep ? std::make_shared<const SpecConstants>(constants) : nullptr);
+                      replayed ? std::make_shared<const SpecConstants>(constants) : nullptr);
 }
 
 // Whether one of them was not there yet.

@@ -30,7 +30,7 @@ struct Use {
 
 // One dispatch. Its uses and push constants are slices of the program's lists.
 struct Node {
-    Numbered<vk::Pipeline> pipeline;
+    Numbered<vk::Pipeline> pipeline; // null: build_pipelines() makes it, of the variant with these constants
     Layout layout;
     Variant *variant;                  // of the pipeline
     const char *kernel;                // name, static
@@ -40,7 +40,7 @@ struct Node {
     int32_t op = -1;   // the op that it is part of; OpNode::kOpaque: none
     uint32_t call = 0; // number of the op call in the program
     Grid grid;
-    std::shared_ptr<const SpecConstants> constants; // null unless one of its uses overlaps
+    std::shared_ptr<const SpecConstants> constants; // null unless the program is a region's
     bool apart = false;                             // has a barrier before it in any case
     bool barrier = false;                           // set by plan(): wait for what ran before
 };
@@ -95,11 +95,15 @@ class Program {
     const void *push(const Node &node) const { return push_.data() + node.first_push; }
     uint64_t barriers() const { return barriers_; }
     std::vector<Use> &all_uses() { return uses_; }    // for the memory plan
-    std::vector<Node> &all_nodes() { return nodes_; } // for overlap.hpp
+    std::vector<Node> &all_nodes() { return nodes_; } // for overlap.hpp and pipelines.hpp
     // Fills this memory with OVERLAP_MISSING before the first dispatch of each run.
     void begin_missing(Use memory) { missing_.push_back(std::move(memory)); }
     const std::vector<Use> &missing() const { return missing_; }
-    // Whether the dispatch waits for a result by itself.
+    // Whether the dispatch waits for a result by itself, or others for one of its results.
+    bool takes_part(const Node &node) const {
+        return std::any_of(uses(node), uses(node) + node.layout.bindings, [](const Use &use) { return use.awaited; });
+    }
+    // Whether it waits.
     bool awaits(const Node &node) const {
         return std::any_of(uses(node), uses(node) + node.layout.bindings,
                            [](const Use &use) { return use.awaited && use.access == KPX_READ; });

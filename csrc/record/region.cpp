@@ -4,6 +4,7 @@
 
 #include "fusion/passes.hpp"
 #include "graph/overlap.hpp"
+#include "record/pipelines.hpp"
 #include "runtime/device.hpp"
 #include "runtime/stopwatch.hpp"
 #include "stream/op_times.hpp"
@@ -14,9 +15,15 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
     : device_(std::move(device)) {
     Stopwatch watch(record_ns_);
     appended_ = window.graph().size();
-    program_ = window.finish(passes);
-    if (device_->overlaps()) {
-        overlap_dispatches(*device_, program_, window.graph());
+    for (bool built = false; !built;) {
+        program_ = window.finish(passes);
+        if (device_->overlaps()) {
+            overlap_dispatches(*device_, program_, window.graph());
+        }
+        built = build_pipelines(*device_, program_);
+        if (!built) {
+            window.lower_again();
+        }
     }
     memory_.decide(program_, window.graph(), device_->memory().largest(), passes.plans_memory());
     list_ops(window.graph());

@@ -69,7 +69,7 @@ Program Window::finish(const PassSet &passes) {
             return graph_.program(program_);
         }
     }
-    return std::move(program_);
+    return program_;
 }
 
 void Window::clear() {

@@ -1,7 +1,8 @@
 // Work that was appended and is not recorded yet: what a stream collects until
 // it is flushed, or until a capture ends. Every op is lowered when it is appended,
 // so that "unsupported" is reported at once; if passes rewrite the graph later,
-// only the nodes that they made are lowered. A window that begins like a recorded
+// only the nodes that they made are lowered. Pipelines of a captured window are
+// built when the capture ends (pipelines.hpp). A window that begins like a recorded
 // one follows it: as long as the calls are the same, nothing is lowered.
 #pragma once
 
@@ -76,8 +77,10 @@ class Window {
     }
     // A program without dispatches that keeps the memory of a window that is repeated().
     Program take_kept() { return std::move(program_); }
-    // The dispatches after the passes; the graph keeps its nodes until clear().
+    // Of a capture: the dispatches after the passes; the graph keeps its nodes until clear().
     Program finish(const PassSet &passes);
+    // Then, if the driver has refused a kernel: lowers the calls again, which chooses other kernels.
+    void lower_again() { program_ = graph_.lower_again(program_); }
     // Empties the window, and keeps its capacity.
     void clear();
 

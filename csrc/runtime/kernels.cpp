@@ -18,12 +18,12 @@ kpx_variant describe(const EmbeddedKernel &kernel) {
     return out;
 }
 
-bool Kernels::Key::operator==(const Key &other) const {
+bool PipelineKey::operator==(const PipelineKey &other) const {
     return variant == other.variant && bindings == other.bindings && spec.count == other.spec.count &&
            memcmp(spec.values.data(), other.spec.values.data(), spec.count * sizeof(uint32_t)) == 0;
 }
 
-size_t Kernels::KeyHash::operator()(const Key &key) const {
+size_t PipelineKey::Hash::operator()(const PipelineKey &key) const {
     uint64_t hash = reinterpret_cast<uintptr_t>(key.variant) ^ key.bindings;
     for (uint32_t i = 0; i < key.spec.count; i++) {
         hash = (hash ^ key.spec.values[i]) * 0x9e3779b97f4a7c15u;
@@ -87,8 +87,8 @@ Variant *Kernels::best(std::string_view kernel, const Variants &without) const {
     return found == all.end() ? nullptr : *found;
 }
 
-const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
-                                  const Variants &without, Making making) {
+Pipeline Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
+                           const Variants &without, Making making) {
     const auto family = families_.find(kernel);
     if (family == families_.end()) {
         fail(KPX_UNSUPPORTED, "this build has no kernel {}", std::string(kernel));
@@ -101,15 +101,15 @@ const Pipeline &Kernels::pipeline(std::string_view kernel, const SpecConstants &
     return noted({chosen, bindings, spec}, making);
 }
 
-const Pipeline &Kernels::noted(const Key &key, Making making) {
+Pipeline Kernels::noted(const PipelineKey &key, Making making) {
     return not_refused(key, making, [&](const std::string &reason) { note_refusal(key, reason); });
 }
 
-const Pipeline &Kernels::overlapping(Variant &variant, const SpecConstants &spec, uint32_t bindings) {
-    return not_refused({&variant, bindings, spec}, Making::now, [](const std::string &) {});
+Pipeline Kernels::build(const PipelineKey &key, bool overlaps) {
+    return overlaps ? not_refused(key, Making::now, [](const std::string &) {}) : noted(key, Making::now);
 }
 
-template <typename Note> const Pipeline &Kernels::not_refused(const Key &key, Making making, Note note) {
+template <typename Note> Pipeline Kernels::not_refused(const PipelineKey &key, Making making, Note note) {
     try {
         return built(key, making);
     } catch (const Missing &) {
@@ -124,7 +124,7 @@ template <typename Note> const Pipeline &Kernels::not_refused(const Key &key, Ma
     }
 }
 
-void Kernels::note_refusal(const Key &key, const std::string &reason) {
+void Kernels::note_refusal(const PipelineKey &key, const std::string &reason) {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!refused_.insert(key).second) {
         return;
@@ -146,7 +146,7 @@ void Kernels::check_threads(uint32_t threads) const {
     }
 }
 
-const Pipeline &Kernels::built(const Key &key, Making making) {
+Pipeline Kernels::built(const PipelineKey &key, Making making) {
     {
         std::lock_guard<std::mutex> lock(mutex_);
         if (const auto it = pipelines_.find(key); it != pipelines_.end()) {
@@ -160,8 +160,11 @@ const Pipeline &Kernels::built(const Key &key, Making making) {
         throw Missing([this, key] { build_ahead(key); });
     }
     check_threads(key.spec.values[0]);
-    // Built without the registry's mutex: compiling can take long, and others should not have to wait.
     Pipeline made{{}, layout(key.bindings, kPushBytes), key.variant};
+    if (making == Making::later) {
+        return made;
+    }
+    // Built without the registry's mutex: compiling can take long, and others should not have to wait.
     made.handle = build(module(*key.variant->code), key.spec, made.layout, subgroups_of(key));
     std::lock_guard<std::mutex> lock(mutex_);
     try {
@@ -177,7 +180,7 @@ const Pipeline &Kernels::built(const Key &key, Making making) {
 }
 
 // A refusal is noted, so whoever asks for the pipeline next learns of it.
-void Kernels::build_ahead(const Key &key) {
+void Kernels::build_ahead(const PipelineKey &key) {
     try {
         noted(key, Making::now);
     } catch (const KernelRefused &) {
@@ -185,7 +188,7 @@ void Kernels::build_ahead(const Key &key) {
 }
 
 // Kernels that use subgroups get full ones, of the size that their lowering was told.
-SubgroupRequest Kernels::subgroups_of(const Key &key) const {
+SubgroupRequest Kernels::subgroups_of(const PipelineKey &key) const {
     const std::string_view features = key.variant->code->features;
     const bool by_subgroups = features.find("subgroup") != features.npos || features.find("coopmat") != features.npos;
     const SubgroupSizes &sizes = device_.subgroup_sizes();

@@ -47,7 +47,7 @@ struct Variant {
 };
 
 struct Pipeline {
-    Numbered<vk::Pipeline> handle;
+    Numbered<vk::Pipeline> handle; // null: not built yet
     Layout layout;
     Variant *variant = nullptr; // owned by the device; nullptr: of the caller's own shader
 };
@@ -73,6 +73,18 @@ struct SpecConstants {
     uint32_t count = 0;
 };
 
+// What makes one pipeline of a device different from another.
+struct PipelineKey {
+    Variant *variant;
+    uint32_t bindings;
+    SpecConstants spec;
+
+    bool operator==(const PipelineKey &other) const;
+    struct Hash {
+        size_t operator()(const PipelineKey &key) const;
+    };
+};
+
 // The subgroups that a pipeline requests. Without a request, a driver may use smaller subgroups than the size that
 // the shader reads.
 struct SubgroupRequest {
@@ -94,14 +106,14 @@ class Kernels {
 
     // The best usable variant that is not among `without`, or nullptr.
     Variant *best(std::string_view kernel, const Variants &without = {}) const;
-    // The pipeline of that variant, which lives as long as the device. Throws KernelRefused if there is no variant or
-    // the driver refuses it, and Missing if it would have to be built, unless `making` is now.
-    const Pipeline &pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
-                             const Variants &without = {}, Making making = Making::now);
+    // The pipeline of that variant, which lives as long as the device. If it would have to be built, `making` decides.
+    // Throws KernelRefused if there is no variant or the driver refuses it.
+    Pipeline pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
+                      const Variants &without = {}, Making making = Making::now);
 
-    // The same for a variant in the form that overlaps (graph/overlap.hpp); a refusal of it says nothing about other
-    // forms, and is not noted.
-    const Pipeline &overlapping(Variant &variant, const SpecConstants &spec, uint32_t bindings);
+    // Builds it if there is none yet. Throws KernelRefused if the driver refuses it; that is noted, unless it is a form
+    // that overlaps (graph/overlap.hpp), since that says nothing about other forms.
+    Pipeline build(const PipelineKey &key, bool overlaps);
 
     // The embedded variants, in their order, as this device has them.
     std::vector<kpx_variant> list();
@@ -121,24 +133,15 @@ class Kernels {
   private:
     using Family = std::vector<Variant *>; // the best first
 
-    struct Key {
-        Variant *variant;
-        uint32_t bindings;
-        SpecConstants spec;
-        bool operator==(const Key &other) const;
-    };
-    struct KeyHash {
-        size_t operator()(const Key &key) const;
-    };
     void disable(std::string_view names);
-    SubgroupRequest subgroups_of(const Key &key) const;
-    const Pipeline &built(const Key &key, Making making);
+    SubgroupRequest subgroups_of(const PipelineKey &key) const;
+    Pipeline built(const PipelineKey &key, Making making);
     void check_threads(uint32_t threads) const; // of a workgroup
     // The same; if the driver refuses it, calls note(reason) and throws KernelRefused.
-    template <typename Note> const Pipeline &not_refused(const Key &key, Making making, Note note);
-    const Pipeline &noted(const Key &key, Making making); // the same, noting a refusal
-    void note_refusal(const Key &key, const std::string &reason);
-    void build_ahead(const Key &key);
+    template <typename Note> Pipeline not_refused(const PipelineKey &key, Making making, Note note);
+    Pipeline noted(const PipelineKey &key, Making making); // the same, noting a refusal
+    void note_refusal(const PipelineKey &key, const std::string &reason);
+    void build_ahead(const PipelineKey &key);
     vk::ShaderModule module(const EmbeddedKernel &kernel);
 
     Device &device_;
@@ -149,8 +152,8 @@ class Kernels {
     std::mutex mutex_; // guards the maps below
     std::map<std::pair<uint32_t, uint32_t>, Layout> layouts_;
     std::unordered_map<const EmbeddedKernel *, vk::ShaderModule> modules_;
-    std::unordered_map<Key, Pipeline, KeyHash> pipelines_;
-    std::unordered_set<Key, KeyHash> refused_;
+    std::unordered_map<PipelineKey, Pipeline, PipelineKey::Hash> pipelines_;
+    std::unordered_set<PipelineKey, PipelineKey::Hash> refused_;
 };
 
 } // namespace kpx

@@ -7,8 +7,8 @@
 namespace kpx {
 
 // When what is missing is made. without_mutex: not by a caller that holds the device's mutex, for which others would
-// have to wait; it gets Missing instead.
-enum class Making { now, without_mutex };
+// have to wait; it gets Missing instead. later: pipelines only, by build_pipelines() once all of a region are known.
+enum class Making { now, without_mutex, later };
 
 // Thrown instead of making it. Whoever took the mutex releases it, calls make() and starts again. It is no Error, so
 // that nobody takes it for the result of a call.
