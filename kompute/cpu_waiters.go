@@ -3,6 +3,7 @@ package kompute
 import (
 	"context"
 	"runtime"
+	"slices"
 )
 
 // cpuWaiter is a goroutine that waits for the first value items of a queue.
@@ -25,7 +26,10 @@ func (q *cpuQueue) wait(ctx context.Context, value uint64) error {
 	case <-ready:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() // the channel is kept until the value is reached
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		q.waiters = slices.DeleteFunc(q.waiters, func(w cpuWaiter) bool { return w.ready == ready })
+		return ctx.Err()
 	}
 }
 

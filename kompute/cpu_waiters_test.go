@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"context"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -55,4 +56,26 @@ func TestWaitersRunBeforeTheNextOps(t *testing.T) {
 	require.Less(t, <-seen, int32(ops/10))
 	require.NoError(t, <-woken)
 	require.NoError(t, s.Synchronize(bg))
+}
+
+// Whoever stops waiting leaves nothing behind, although the work has not ended.
+func TestWaitersThatGiveUp(t *testing.T) {
+	d := openTest(t, "cpu")
+	s := newStream(t, d)
+	begin := make(chan struct{})
+	defer close(begin)
+	op := makeOp("neg", InOut(tensor(t, d, upTo(3)).View()))
+	op.CPU = func([]array.Array, []byte) error {
+		<-begin
+		return nil
+	}
+	s.Enqueue(op)
+	event := s.Record()
+	require.NoError(t, s.Flush())
+	ctx, cancel := context.WithTimeout(bg, time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, event.Wait(ctx), context.DeadlineExceeded)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	require.Empty(t, s.queue.(*cpuQueue).waiters)
 }

@@ -20,7 +20,8 @@ var layerNormCPU = onCPU(func(a []array.Array, p *opdef.LayerNormParams) error {
 //
 // weight may be nil for ones, bias for zeros. For [1, 2, 3] with eps 0 the
 // variance is 2/3 and the result [-1.225, 0, 1.225]. float16 and bfloat16 are
-// computed in float32 and rounded once. A row that contains NaN or an infinity
+// computed in float32 and rounded once. If a variance is not within float32, as that
+// of elements of 2e19, it counts as infinite or as 0. A row that contains NaN or an infinity
 // becomes all NaN.
 //
 // # Errors

@@ -54,7 +54,8 @@ func (o Orientation) String() string {
 //
 // Elements of x may be rounded first, to integers or to parts of 16 bits, which devices
 // multiply faster: by at most 2^-21, or 2^-14 if x has 16 bits, of the largest element of
-// their row, mostly of up to 128 neighbours in it. So an element may be lost beside one
+// their row, mostly of up to 128 neighbours in it, and by more where that is below
+// 2^-105. So an element may be lost beside one
 // that is far larger, even if that one is multiplied by 0. How x is rounded depends on the
 // device and on the number of rows, and so do the last bits of results.
 //

@@ -48,7 +48,8 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 
 // Normal returns normally distributed numbers with the given mean and standard
 // deviation, in the given shape, from the same generator, by the method of Box
-// and Muller. None is more than 5.8 deviations from the mean.
+// and Muller. None is more than 5.8 deviations from the mean. The last bits of
+// float32 numbers differ between devices, as those of their logarithms and cosines do.
 //
 // # Errors
 //

@@ -20,7 +20,8 @@ var rmsNormCPU = onCPU(func(a []array.Array, p *opdef.RMSNormParams) error {
 //
 // weight may be nil for ones. For [3, 4] with eps 0 the mean square is 12.5 and
 // the result [0.849, 1.131]. float16 and bfloat16 are computed in float32 and
-// rounded once.
+// rounded once. If a mean square is not within float32, as that of elements of 2e19,
+// it counts as infinite or as 0.
 //
 // # Errors
 //
