@@ -4,7 +4,6 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -48,12 +47,8 @@ class Builds {
         }
     }
 
-    bool refused() const {
-        if (overlap_refused_) {
-            device_.keep_barriers();
-        }
-        return refused_ || overlap_refused_;
-    }
+    bool refused() const { return refused_ || overlap_refused_; }
+    bool overlap_refused() const { return overlap_refused_; }
 
     void finish() {
         for (Node &node : program_.all_nodes()) {
@@ -102,6 +97,9 @@ class Builds {
 bool build_pipelines(Device &device, Program &program) {
     Builds builds(device, program);
     builds.run();
+    if (builds.overlap_refused()) {
+        device.keep_barriers();
+    }
     if (builds.refused()) {
         return false;
     }
