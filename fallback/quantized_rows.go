@@ -93,10 +93,12 @@ func (a *packed) form(rows int) rowForm {
 	switch {
 	case a.tiled() && a.tileCodes().TilesPay(rows):
 		return tileForm
-	case a.tiled() && a.Mode != opdef.ModeNVFP4 || a.halvesGroups() && rows <= maxFewRows:
+	case a.tiled() && a.Mode != opdef.ModeNVFP4:
 		return groupForm
 	case rows > maxFewRows:
 		return floatForm
+	case a.hasGroupDots():
+		return groupForm
 	case a.integers():
 		return limbForm
 	}
@@ -129,7 +131,10 @@ func (a *packed) largeFactors() bool { return a.Mode == opdef.ModeMXFP4 }
 
 // order returns the order in which rows of x match the codes.
 func (a *packed) order() simd.Order {
-	if a.Mode == opdef.ModeAffine && a.Bits == 4 || a.Mode == opdef.ModeMXFP4 && a.tiled() && a.cols%simd.Halves.Elements() == 0 || a.halvesGroups() {
+	switch {
+	case a.Mode == opdef.ModeAffine && a.Bits == 4,
+		a.Mode == opdef.ModeMXFP4 && a.hasGroupDots() && a.wholeBlocks(),
+		a.Mode == opdef.ModeNVFP4 && a.hasGroupDots():
 		return simd.Halves
 	}
 	return simd.Natural
@@ -212,10 +217,19 @@ func (a *packed) tileCodes() simd.TileCodes {
 // minGroup is the smallest group. For products with the codes themselves, rows of x have groups of two of these.
 const minGroup = 16
 
-// halvesGroups reports whether few rows of x are multiplied with codes in groups of 16, half of theirs.
-func (a *packed) halvesGroups() bool {
-	return a.Mode == opdef.ModeNVFP4 && simd.HasTiles() && a.cols > 0 && a.cols%(2*minGroup) == 0
+// hasGroupDots reports whether few rows of x are multiplied by simd.GroupDots.
+func (a *packed) hasGroupDots() bool {
+	switch {
+	case a.cols == 0 || a.cols%(2*minGroup) != 0 || !a.tileCodes().HasGroupDots():
+		return false
+	case a.Mode == opdef.ModeMXFP4 && !simd.HasTiles():
+		return a.wholeBlocks()
+	}
+	return a.integers()
 }
+
+// wholeBlocks reports whether rows of codes of 4 bits fill blocks.
+func (a *packed) wholeBlocks() bool { return a.cols%simd.Halves.Elements() == 0 }
 
 // grown returns a slice of n elements with undefined values; it is s itself if that is large
 // enough.
@@ -229,7 +243,10 @@ func grown[T any](s []T, n int) []T {
 // SharesRows reports whether rows that were prepared for m can also be multiplied
 // with other.
 func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
-	if m.tiled() != other.tiled() || m.tiled() && (m.GroupSize != other.GroupSize || m.tileCodes().EvenFirst() != other.tileCodes().EvenFirst()) {
+	switch grouped := m.tiled() || m.hasGroupDots(); {
+	case m.tiled() != other.tiled() || m.hasGroupDots() != other.hasGroupDots():
+		return false
+	case grouped && (m.GroupSize != other.GroupSize || m.tileCodes().EvenFirst() != other.tileCodes().EvenFirst()):
 		return false
 	}
 	return m.cols == other.cols && m.integers() == other.integers() && m.order() == other.order() && m.largeFactors() == other.largeFactors()

@@ -138,7 +138,7 @@ func TestFactorsInPlace(t *testing.T) {
 		require.NoError(t, err)
 		var p PreparedRows
 		m.Reset(&p, 1)
-		require.Equal(t, simd.HasTiles(), m.factorsInPlace(&p, 8), "%v", level)
+		require.Equal(t, m.hasGroupDots(), m.factorsInPlace(&p, 8), "%v", level)
 	}
 }
 

@@ -10,6 +10,11 @@ import (
 func groupsFamily() {
 	(&groupLimbs{}).emit("Natural")
 	(&groupLimbs{halves: true}).emit("Halves")
+	(&narrowGroupLimbs{}).emit()
+	for _, groups := range []int{4, 2, 1} {
+		(&narrowGroupDots{groups: groups}).emit("Halves")
+	}
+	(&narrowGroupDots{table: true, groups: 4}).emit("Table")
 	halfScalesFamily()
 	packedFamily()
 	for xs := 1; xs <= 2; xs++ {
@@ -43,9 +48,11 @@ type groupLimbs struct {
 	largest, up, down                    reg.VecVirtual
 }
 
+const groupLimbsSignature = "(out *byte, x *float32, factors *float32, groups int, pairs int) uint32"
+
 func (l *groupLimbs) emit(order string) {
 	text("makes the limbs of groups of 32·pairs elements of x, and their factors, and returns the largest of their absolute values' bits. Elements fill whole parts, or both parts of a block.", "groupLimbs%sAVX512", order)(
-		"(out *byte, x *float32, factors *float32, groups int, pairs int) uint32")
+		groupLimbsSignature)
 	l.out, l.x = arg("out"), arg("x")
 	factors, groups, pairs := arg("factors"), arg("groups"), arg("pairs")
 	l.constants()

@@ -18,6 +18,7 @@ type limbs struct {
 	x, out                               reg.GPVirtual
 	absolute, smallest, upFrom, downFrom reg.VecVirtual
 	digits, split, order, largest        reg.VecVirtual
+	store                                func(unit, plane int, r reg.VecVirtual) // of limbs of one weight
 }
 
 func (l *limbs) elements() int {
@@ -30,15 +31,11 @@ func (l *limbs) elements() int {
 func (l *limbs) emit(order string) {
 	text("makes the limbs of blocks of x, and returns the largest of their absolute values' bits.", "prepareLimbs%sAVX2", order)(
 		"(out *byte, x *float32, blocks int) uint32")
-	l.out, l.x = arg("out"), arg("x")
+	l.out, l.x, l.store = arg("out"), arg("x"), l.plane
 	blocks := arg("blocks")
 	l.absolute, l.smallest = constant(0x7fffffff), constant(22)
 	l.upFrom, l.downFrom = constant(275), constant(21)
-	l.digits = constant(0x00808080)
-	l.split, l.order, l.largest = YMM(), YMM(), YMM()
-	VMOVDQU(splitTable(), l.split)
-	VMOVDQU(orderTable(l.halves), l.order)
-	avx2.zero(l.largest)
+	l.constants()
 	Label("block")
 	for unit := range l.elements() / 32 {
 		l.unit(unit)
@@ -47,7 +44,21 @@ func (l *limbs) emit(order string) {
 	ADDQ(U32(3*l.elements()+128), l.out)
 	DECQ(blocks)
 	JNZ(LabelRef("block"))
-	maxAll(l.largest)
+	l.end()
+}
+
+// constants loads what planes takes, and clears the largest.
+func (l *limbs) constants() {
+	l.digits = constant(0x00808080)
+	l.split, l.order, l.largest = YMM(), YMM(), YMM()
+	VMOVDQU(splitTable(), l.split)
+	VMOVDQU(orderTable(l.halves), l.order)
+	avx2.zero(l.largest)
+}
+
+// end returns the largest of the absolute values' bits.
+func (l *limbs) end() {
+	acrossAll(l.largest, VPMAXUD)
 	result := GP32()
 	VMOVD(l.largest.AsX(), result)
 	Store(result, ReturnIndex(0))
@@ -55,15 +66,15 @@ func (l *limbs) emit(order string) {
 	RET()
 }
 
-// maxAll puts the largest of the lanes, as unsigned numbers, into all of them.
-func maxAll(y reg.VecVirtual) {
+// acrossAll joins all lanes of y in each of them.
+func acrossAll(y reg.VecVirtual, op func(...Op)) {
 	t := YMM()
 	VPERM2I128(U8(1), y, y, t)
-	VPMAXUD(t, y, y)
+	op(t, y, y)
 	VPSHUFD(U8(0x4e), y, t)
-	VPMAXUD(t, y, y)
+	op(t, y, y)
 	VPSHUFD(U8(0xb1), y, t)
-	VPMAXUD(t, y, y)
+	op(t, y, y)
 }
 
 // unit makes the limbs of 32 elements.
@@ -80,7 +91,7 @@ func (l *limbs) unit(unit int) {
 		VPAND(l.absolute, n[i], t)
 		VPMAXUD(t, most, most)
 	}
-	maxAll(most)
+	acrossAll(most, VPMAXUD)
 	VPMAXUD(most, l.largest, l.largest)
 	exponent, up, none := YMM(), YMM(), YMM()
 	avx2.zero(none)
@@ -143,11 +154,11 @@ func (l *limbs) planes(unit int, n []reg.VecVirtual) {
 	VPUNPCKHDQ(n[1], n[0], n[0])
 	VPUNPCKHDQ(n[3], n[2], n[2])
 	VPUNPCKLQDQ(high, low, t)
-	l.plane(unit, 2, t)
+	l.store(unit, 2, t)
 	VPUNPCKHQDQ(high, low, t)
-	l.plane(unit, 1, t)
+	l.store(unit, 1, t)
 	VPUNPCKLQDQ(n[2], n[0], t)
-	l.plane(unit, 0, t)
+	l.store(unit, 0, t)
 }
 
 func (l *limbs) plane(unit, plane int, r reg.VecVirtual) {

@@ -167,7 +167,11 @@ func BenchmarkCodeDots(b *testing.B) {
 // codeProducts returns what multiplies rows with x, by GroupDots where that is taken. There is
 // slack behind their factors.
 func codeProducts(out []float32, w *Codes, x []float32, rows int) func() {
-	if !HasTiles() {
+	form := TileCodes{Bits: 8, GroupSize: w.GroupSize}
+	if w.Order == Halves {
+		form.Bits = 4
+	}
+	if !form.HasGroupDots() {
 		var l Limbs
 		l.Prepare(make([]byte, LimbSpace(len(x), w.Order)), x, w.Order)
 		return func() { CodeDots(out, w, &l, rows) }

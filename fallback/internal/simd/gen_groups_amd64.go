@@ -14,6 +14,31 @@ func groupLimbsNaturalAVX512(out *byte, x *float32, factors *float32, groups int
 //go:noescape
 func groupLimbsHalvesAVX512(out *byte, x *float32, factors *float32, groups int, pairs int) uint32
 
+// groupLimbsHalvesAVX2 is groupLimbsHalvesAVX512 without AVX-512.
+//
+//go:noescape
+func groupLimbsHalvesAVX2(out *byte, x *float32, factors *float32, groups int, pairs int) uint32
+
+// groupDotsHalves32AVX2 is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.
+//
+//go:noescape
+func groupDotsHalves32AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
+// groupDotsHalves64AVX2 is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.
+//
+//go:noescape
+func groupDotsHalves64AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
+// groupDotsHalves128AVX2 is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.
+//
+//go:noescape
+func groupDotsHalves128AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
+// groupDotsTable32AVX2 is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.
+//
+//go:noescape
+func groupDotsTable32AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
 // halfE8M0AVX512 sets scales to halves of the numbers that 16 times count bytes are, and biases to them times -6, and returns the largest byte.
 //
 //go:noescape

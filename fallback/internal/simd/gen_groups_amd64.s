@@ -294,6 +294,2233 @@ DATA bytesEvenOdd<>+30(SB)/1, $0x0d
 DATA bytesEvenOdd<>+31(SB)/1, $0x0f
 GLOBL bytesEvenOdd<>(SB), RODATA|NOPTR, $32
 
+// func groupLimbsHalvesAVX2(out *byte, x *float32, factors *float32, groups int, pairs int) uint32
+// Requires: AVX, AVX2
+TEXT ·groupLimbsHalvesAVX2(SB), NOSPLIT, $0-44
+	MOVQ         out+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         factors+16(FP), DX
+	MOVQ         groups+24(FP), BX
+	MOVQ         pairs+32(FP), SI
+	MOVL         $0x00808080, DI
+	VMOVD        DI, X0
+	VPBROADCASTD X0, Y0
+	VMOVDQU      splitLimbs<>+0(SB), Y1
+	VMOVDQU      lanesEvenOdd<>+0(SB), Y2
+	VXORPS       Y3, Y3, Y3
+	MOVQ         $0x00000004, DI
+
+group:
+	VXORPS Y5, Y5, Y5
+	MOVQ   SI, R8
+	MOVQ   CX, R9
+
+most:
+	VMOVDQU    (R9), Y4
+	VPAND      absolute<>+0(SB), Y4, Y4
+	VPMAXUD    Y4, Y5, Y5
+	VMOVDQU    32(R9), Y4
+	VPAND      absolute<>+0(SB), Y4, Y4
+	VPMAXUD    Y4, Y5, Y5
+	VMOVDQU    64(R9), Y4
+	VPAND      absolute<>+0(SB), Y4, Y4
+	VPMAXUD    Y4, Y5, Y5
+	VMOVDQU    96(R9), Y4
+	VPAND      absolute<>+0(SB), Y4, Y4
+	VPMAXUD    Y4, Y5, Y5
+	ADDQ       $0x00000080, R9
+	DECQ       R8
+	JNZ        most
+	VPERM2I128 $0x01, Y5, Y5, Y4
+	VPMAXUD    Y4, Y5, Y5
+	VPSHUFD    $0x4e, Y5, Y4
+	VPMAXUD    Y4, Y5, Y5
+	VPSHUFD    $0xb1, Y5, Y4
+	VPMAXUD    Y4, Y5, Y5
+	VPMAXUD    Y5, Y3, Y3
+	VPSRLD     $0x17, Y5, Y5
+	VPMAXUD    smallest<>+0(SB), Y5, Y5
+	VMOVDQU    upFrom<>+0(SB), Y4
+	VPSUBD     Y5, Y4, Y4
+	VPSLLD     $0x17, Y4, Y4
+	VPSUBD     downFrom<>+0(SB), Y5, Y5
+	VPSLLD     $0x17, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	MOVQ       SI, R8
+
+pair:
+	VMULPS       (CX), Y4, Y7
+	VCVTPS2DQ    Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VMULPS       32(CX), Y4, Y8
+	VCVTPS2DQ    Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VMULPS       64(CX), Y4, Y9
+	VCVTPS2DQ    Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VMULPS       96(CX), Y4, Y10
+	VCVTPS2DQ    Y10, Y10
+	VPADDD       Y10, Y6, Y6
+	VPADDD       Y0, Y7, Y7
+	VPXOR        Y0, Y7, Y7
+	VPERMD       Y7, Y2, Y7
+	VPSHUFB      Y1, Y7, Y7
+	VPADDD       Y0, Y8, Y8
+	VPXOR        Y0, Y8, Y8
+	VPERMD       Y8, Y2, Y8
+	VPSHUFB      Y1, Y8, Y8
+	VPADDD       Y0, Y9, Y9
+	VPXOR        Y0, Y9, Y9
+	VPERMD       Y9, Y2, Y9
+	VPSHUFB      Y1, Y9, Y9
+	VPADDD       Y0, Y10, Y10
+	VPXOR        Y0, Y10, Y10
+	VPERMD       Y10, Y2, Y10
+	VPSHUFB      Y1, Y10, Y10
+	VPUNPCKLDQ   Y8, Y7, Y11
+	VPUNPCKLDQ   Y10, Y9, Y12
+	VPUNPCKHDQ   Y8, Y7, Y7
+	VPUNPCKHDQ   Y10, Y9, Y9
+	VPUNPCKLQDQ  Y12, Y11, Y8
+	VMOVDQU      X8, 128(AX)
+	VEXTRACTI128 $0x01, Y8, 320(AX)
+	VPUNPCKHQDQ  Y12, Y11, Y8
+	VMOVDQU      X8, 64(AX)
+	VEXTRACTI128 $0x01, Y8, 256(AX)
+	VPUNPCKLQDQ  Y9, Y7, Y8
+	VMOVDQU      X8, (AX)
+	VEXTRACTI128 $0x01, Y8, 192(AX)
+	ADDQ         $0x00000080, CX
+	ADDQ         $0x10, AX
+	DECQ         DI
+	JNZ          inside
+	MOVQ         $0x00000004, DI
+	ADDQ         $0x00000140, AX
+
+inside:
+	DECQ       R8
+	JNZ        pair
+	VPERM2I128 $0x01, Y6, Y6, Y4
+	VPADDD     Y4, Y6, Y6
+	VPSHUFD    $0x4e, Y6, Y4
+	VPADDD     Y4, Y6, Y6
+	VPSHUFD    $0xb1, Y6, Y4
+	VPADDD     Y4, Y6, Y6
+	VCVTDQ2PS  X6, X6
+	VMULSS     X5, X6, X6
+	VMOVSS     X5, (DX)
+	VMOVSS     X6, 4(DX)
+	ADDQ       $0x08, DX
+	DECQ       BX
+	JNZ        group
+	VPERM2I128 $0x01, Y3, Y3, Y0
+	VPMAXUD    Y0, Y3, Y3
+	VPSHUFD    $0x4e, Y3, Y0
+	VPMAXUD    Y0, Y3, Y3
+	VPSHUFD    $0xb1, Y3, Y0
+	VPMAXUD    Y0, Y3, Y3
+	VMOVD      X3, AX
+	MOVL       AX, ret+40(FP)
+	VZEROUPPER
+	RET
+
+DATA splitLimbs<>+0(SB)/1, $0x00
+DATA splitLimbs<>+1(SB)/1, $0x04
+DATA splitLimbs<>+2(SB)/1, $0x08
+DATA splitLimbs<>+3(SB)/1, $0x0c
+DATA splitLimbs<>+4(SB)/1, $0x01
+DATA splitLimbs<>+5(SB)/1, $0x05
+DATA splitLimbs<>+6(SB)/1, $0x09
+DATA splitLimbs<>+7(SB)/1, $0x0d
+DATA splitLimbs<>+8(SB)/1, $0x02
+DATA splitLimbs<>+9(SB)/1, $0x06
+DATA splitLimbs<>+10(SB)/1, $0x0a
+DATA splitLimbs<>+11(SB)/1, $0x0e
+DATA splitLimbs<>+12(SB)/1, $0x03
+DATA splitLimbs<>+13(SB)/1, $0x07
+DATA splitLimbs<>+14(SB)/1, $0x0b
+DATA splitLimbs<>+15(SB)/1, $0x0f
+DATA splitLimbs<>+16(SB)/1, $0x00
+DATA splitLimbs<>+17(SB)/1, $0x04
+DATA splitLimbs<>+18(SB)/1, $0x08
+DATA splitLimbs<>+19(SB)/1, $0x0c
+DATA splitLimbs<>+20(SB)/1, $0x01
+DATA splitLimbs<>+21(SB)/1, $0x05
+DATA splitLimbs<>+22(SB)/1, $0x09
+DATA splitLimbs<>+23(SB)/1, $0x0d
+DATA splitLimbs<>+24(SB)/1, $0x02
+DATA splitLimbs<>+25(SB)/1, $0x06
+DATA splitLimbs<>+26(SB)/1, $0x0a
+DATA splitLimbs<>+27(SB)/1, $0x0e
+DATA splitLimbs<>+28(SB)/1, $0x03
+DATA splitLimbs<>+29(SB)/1, $0x07
+DATA splitLimbs<>+30(SB)/1, $0x0b
+DATA splitLimbs<>+31(SB)/1, $0x0f
+GLOBL splitLimbs<>(SB), RODATA|NOPTR, $32
+
+DATA lanesEvenOdd<>+0(SB)/4, $0x00000000
+DATA lanesEvenOdd<>+4(SB)/4, $0x00000002
+DATA lanesEvenOdd<>+8(SB)/4, $0x00000004
+DATA lanesEvenOdd<>+12(SB)/4, $0x00000006
+DATA lanesEvenOdd<>+16(SB)/4, $0x00000001
+DATA lanesEvenOdd<>+20(SB)/4, $0x00000003
+DATA lanesEvenOdd<>+24(SB)/4, $0x00000005
+DATA lanesEvenOdd<>+28(SB)/4, $0x00000007
+GLOBL lanesEvenOdd<>(SB), RODATA|NOPTR, $32
+
+DATA absolute<>+0(SB)/4, $0x7fffffff
+DATA absolute<>+4(SB)/4, $0x7fffffff
+DATA absolute<>+8(SB)/4, $0x7fffffff
+DATA absolute<>+12(SB)/4, $0x7fffffff
+DATA absolute<>+16(SB)/4, $0x7fffffff
+DATA absolute<>+20(SB)/4, $0x7fffffff
+DATA absolute<>+24(SB)/4, $0x7fffffff
+DATA absolute<>+28(SB)/4, $0x7fffffff
+GLOBL absolute<>(SB), RODATA|NOPTR, $32
+
+DATA smallest<>+0(SB)/4, $0x00000016
+DATA smallest<>+4(SB)/4, $0x00000016
+DATA smallest<>+8(SB)/4, $0x00000016
+DATA smallest<>+12(SB)/4, $0x00000016
+DATA smallest<>+16(SB)/4, $0x00000016
+DATA smallest<>+20(SB)/4, $0x00000016
+DATA smallest<>+24(SB)/4, $0x00000016
+DATA smallest<>+28(SB)/4, $0x00000016
+GLOBL smallest<>(SB), RODATA|NOPTR, $32
+
+DATA upFrom<>+0(SB)/4, $0x00000113
+DATA upFrom<>+4(SB)/4, $0x00000113
+DATA upFrom<>+8(SB)/4, $0x00000113
+DATA upFrom<>+12(SB)/4, $0x00000113
+DATA upFrom<>+16(SB)/4, $0x00000113
+DATA upFrom<>+20(SB)/4, $0x00000113
+DATA upFrom<>+24(SB)/4, $0x00000113
+DATA upFrom<>+28(SB)/4, $0x00000113
+GLOBL upFrom<>(SB), RODATA|NOPTR, $32
+
+DATA downFrom<>+0(SB)/4, $0x00000015
+DATA downFrom<>+4(SB)/4, $0x00000015
+DATA downFrom<>+8(SB)/4, $0x00000015
+DATA downFrom<>+12(SB)/4, $0x00000015
+DATA downFrom<>+16(SB)/4, $0x00000015
+DATA downFrom<>+20(SB)/4, $0x00000015
+DATA downFrom<>+24(SB)/4, $0x00000015
+DATA downFrom<>+28(SB)/4, $0x00000015
+GLOBL downFrom<>(SB), RODATA|NOPTR, $32
+
+// func groupDotsHalves32AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·groupDotsHalves32AVX2(SB), NOSPLIT, $128-128
+	MOVQ         stride+24(FP), AX
+	MOVQ         pitch+48(FP), CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R11
+	MOVL         $0x0f0f0f0f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   scales+32(FP), BX
+	MOVQ   biases+40(FP), SI
+	MOVQ   blocks+96(FP), R12
+	MOVQ   codes+16(FP), DI
+	MOVQ   DI, R8
+	MOVQ   x+64(FP), R9
+	MOVQ   powers+80(FP), R10
+	VXORPS X1, X1, X1
+
+groups:
+	CMPQ    factors+56(FP), $0x01
+	JEQ     bfloat16
+	JA      float16
+	VMOVUPS (BX), X2
+	VMOVUPS (BX)(CX*1), X3
+	VMOVUPS (BX)(CX*2), X4
+	VMOVUPS (BX)(DX*1), X5
+	ADDQ    $0x10, BX
+	VMOVUPS (SI), X6
+	VMOVUPS (SI)(CX*1), X7
+	VMOVUPS (SI)(CX*2), X8
+	VMOVUPS (SI)(DX*1), X9
+	ADDQ    $0x10, SI
+	JMP     loaded
+
+bfloat16:
+	VPMOVZXWD (BX), X2
+	VPSLLD    $0x10, X2, X2
+	VPMOVZXWD (BX)(CX*1), X3
+	VPSLLD    $0x10, X3, X3
+	VPMOVZXWD (BX)(CX*2), X4
+	VPSLLD    $0x10, X4, X4
+	VPMOVZXWD (BX)(DX*1), X5
+	VPSLLD    $0x10, X5, X5
+	ADDQ      $0x08, BX
+	VPMOVZXWD (SI), X6
+	VPSLLD    $0x10, X6, X6
+	VPMOVZXWD (SI)(CX*1), X7
+	VPSLLD    $0x10, X7, X7
+	VPMOVZXWD (SI)(CX*2), X8
+	VPSLLD    $0x10, X8, X8
+	VPMOVZXWD (SI)(DX*1), X9
+	VPSLLD    $0x10, X9, X9
+	ADDQ      $0x08, SI
+	JMP       loaded
+
+float16:
+	VCVTPH2PS (BX), X2
+	VCVTPH2PS (BX)(CX*1), X3
+	VCVTPH2PS (BX)(CX*2), X4
+	VCVTPH2PS (BX)(DX*1), X5
+	ADDQ      $0x08, BX
+	VCVTPH2PS (SI), X6
+	VCVTPH2PS (SI)(CX*1), X7
+	VCVTPH2PS (SI)(CX*2), X8
+	VCVTPH2PS (SI)(DX*1), X9
+	ADDQ      $0x08, SI
+
+loaded:
+	VUNPCKLPS    X3, X2, X10
+	VUNPCKHPS    X3, X2, X2
+	VUNPCKLPS    X5, X4, X11
+	VUNPCKHPS    X5, X4, X4
+	VMOVLHPS     X11, X10, X3
+	VMOVHLPS     X10, X11, X11
+	VMOVLHPS     X4, X2, X5
+	VMOVHLPS     X2, X4, X4
+	VMOVUPS      X3, (SP)
+	VMOVUPS      X11, 16(SP)
+	VMOVUPS      X5, 32(SP)
+	VMOVUPS      X4, 48(SP)
+	VUNPCKLPS    X7, X6, X2
+	VUNPCKHPS    X7, X6, X6
+	VUNPCKLPS    X9, X8, X3
+	VUNPCKHPS    X9, X8, X8
+	VMOVLHPS     X3, X2, X7
+	VMOVHLPS     X2, X3, X3
+	VMOVLHPS     X8, X6, X9
+	VMOVHLPS     X6, X8, X8
+	VMOVUPS      X7, 64(SP)
+	VMOVUPS      X3, 80(SP)
+	VMOVUPS      X9, 96(SP)
+	VMOVUPS      X8, 112(SP)
+	PREFETCHT0   8192(R8)
+	PREFETCHT0   8256(R8)
+	PREFETCHT0   8320(R8)
+	PREFETCHT0   8384(R8)
+	ADDQ         $0x00000100, R8
+	VMOVDQU      (DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y4
+	VPMADDUBSW   64(R9), Y2, Y5
+	VPMADDUBSW   128(R9), Y2, Y6
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y5, Y2
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VMOVDQU      (DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y7
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPUNPCKLDQ   Y5, Y4, Y2
+	VPUNPCKHDQ   Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y8, Y6, Y2
+	VPUNPCKHDQ   Y8, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VMOVDQU      (DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y7
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      (DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y7
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y7, Y5, Y2
+	VPUNPCKHDQ   Y7, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPUNPCKLQDQ  Y5, Y4, Y2
+	VPUNPCKHQDQ  Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLQDQ  Y8, Y6, Y2
+	VPUNPCKHQDQ  Y8, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VMOVDQU      32(DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y5
+	VPMADDUBSW   96(R9), Y2, Y7
+	VPMADDUBSW   160(R9), Y2, Y8
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      32(DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y7
+	VPMADDUBSW   96(R9), Y2, Y9
+	VPMADDUBSW   160(R9), Y2, Y10
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y7, Y5, Y2
+	VPUNPCKHDQ   Y7, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  weight65536<>+0(SB), Y4, Y6
+	VEXTRACTF128 $0x01, Y6, X2
+	VBROADCASTSS (R10), X3
+	VBROADCASTSS 4(R10), X4
+	VMULPS       (SP), X3, X3
+	VFMADD231PS  64(SP), X4, X1
+	VFMADD231PS  X6, X3, X1
+	VBROADCASTSS 8(R10), X3
+	VBROADCASTSS 12(R10), X4
+	VMULPS       16(SP), X3, X3
+	VFMADD231PS  80(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	VMOVDQU      32(DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y4
+	VPMADDUBSW   96(R9), Y2, Y6
+	VPMADDUBSW   160(R9), Y2, Y7
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VMOVDQU      32(DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y6
+	VPMADDUBSW   96(R9), Y2, Y9
+	VPMADDUBSW   160(R9), Y2, Y10
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y4, Y2
+	VPUNPCKHDQ   Y6, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y10, Y7, Y2
+	VPUNPCKHDQ   Y10, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VPUNPCKLQDQ  Y4, Y5, Y2
+	VPUNPCKHQDQ  Y4, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLQDQ  Y7, Y8, Y2
+	VPUNPCKHQDQ  Y7, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	ADDQ         $0x40, DI
+	ADDQ         $0x00000180, R9
+	VCVTDQ2PS    Y5, Y5
+	VCVTDQ2PS    Y8, Y8
+	VFMADD231PS  weight65536<>+0(SB), Y5, Y8
+	VEXTRACTF128 $0x01, Y8, X2
+	VBROADCASTSS 16(R10), X3
+	VBROADCASTSS 20(R10), X4
+	VMULPS       32(SP), X3, X3
+	VFMADD231PS  96(SP), X4, X1
+	VFMADD231PS  X8, X3, X1
+	VBROADCASTSS 24(R10), X3
+	VBROADCASTSS 28(R10), X4
+	VMULPS       48(SP), X3, X3
+	VFMADD231PS  112(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	ADDQ         $0x20, R10
+	DECQ         R12
+	JNZ          groups
+	MOVQ         out+0(FP), BX
+	VMOVUPS      X1, (BX)
+	ADDQ         $0x10, out+0(FP)
+	LEAQ         (AX)(AX*1), BX
+	ADDQ         BX, BX
+	ADDQ         BX, codes+16(FP)
+	LEAQ         (CX)(DX*1), BX
+	ADDQ         BX, scales+32(FP)
+	ADDQ         BX, biases+40(FP)
+	DECQ         fours+104(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
+DATA ones16<>+0(SB)/4, $0x00010001
+DATA ones16<>+4(SB)/4, $0x00010001
+DATA ones16<>+8(SB)/4, $0x00010001
+DATA ones16<>+12(SB)/4, $0x00010001
+DATA ones16<>+16(SB)/4, $0x00010001
+DATA ones16<>+20(SB)/4, $0x00010001
+DATA ones16<>+24(SB)/4, $0x00010001
+DATA ones16<>+28(SB)/4, $0x00010001
+GLOBL ones16<>(SB), RODATA|NOPTR, $32
+
+DATA times256<>+0(SB)/4, $0x01000100
+DATA times256<>+4(SB)/4, $0x01000100
+DATA times256<>+8(SB)/4, $0x01000100
+DATA times256<>+12(SB)/4, $0x01000100
+DATA times256<>+16(SB)/4, $0x01000100
+DATA times256<>+20(SB)/4, $0x01000100
+DATA times256<>+24(SB)/4, $0x01000100
+DATA times256<>+28(SB)/4, $0x01000100
+GLOBL times256<>(SB), RODATA|NOPTR, $32
+
+DATA weight65536<>+0(SB)/4, $0x47800000
+DATA weight65536<>+4(SB)/4, $0x47800000
+DATA weight65536<>+8(SB)/4, $0x47800000
+DATA weight65536<>+12(SB)/4, $0x47800000
+DATA weight65536<>+16(SB)/4, $0x47800000
+DATA weight65536<>+20(SB)/4, $0x47800000
+DATA weight65536<>+24(SB)/4, $0x47800000
+DATA weight65536<>+28(SB)/4, $0x47800000
+GLOBL weight65536<>(SB), RODATA|NOPTR, $32
+
+// func groupDotsHalves64AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·groupDotsHalves64AVX2(SB), NOSPLIT, $128-128
+	MOVQ         stride+24(FP), AX
+	MOVQ         pitch+48(FP), CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R11
+	MOVL         $0x0f0f0f0f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   scales+32(FP), BX
+	MOVQ   biases+40(FP), SI
+	MOVQ   blocks+96(FP), R12
+	MOVQ   codes+16(FP), DI
+	MOVQ   DI, R8
+	MOVQ   x+64(FP), R9
+	MOVQ   powers+80(FP), R10
+	VXORPS X1, X1, X1
+
+groups:
+	CMPQ    factors+56(FP), $0x01
+	JEQ     bfloat16
+	JA      float16
+	VMOVUPS (BX), X2
+	VMOVUPS (BX)(CX*1), X3
+	VMOVUPS (BX)(CX*2), X4
+	VMOVUPS (BX)(DX*1), X5
+	ADDQ    $0x10, BX
+	VMOVUPS (SI), X6
+	VMOVUPS (SI)(CX*1), X7
+	VMOVUPS (SI)(CX*2), X8
+	VMOVUPS (SI)(DX*1), X9
+	ADDQ    $0x10, SI
+	JMP     loaded
+
+bfloat16:
+	VPMOVZXWD (BX), X2
+	VPSLLD    $0x10, X2, X2
+	VPMOVZXWD (BX)(CX*1), X3
+	VPSLLD    $0x10, X3, X3
+	VPMOVZXWD (BX)(CX*2), X4
+	VPSLLD    $0x10, X4, X4
+	VPMOVZXWD (BX)(DX*1), X5
+	VPSLLD    $0x10, X5, X5
+	ADDQ      $0x08, BX
+	VPMOVZXWD (SI), X6
+	VPSLLD    $0x10, X6, X6
+	VPMOVZXWD (SI)(CX*1), X7
+	VPSLLD    $0x10, X7, X7
+	VPMOVZXWD (SI)(CX*2), X8
+	VPSLLD    $0x10, X8, X8
+	VPMOVZXWD (SI)(DX*1), X9
+	VPSLLD    $0x10, X9, X9
+	ADDQ      $0x08, SI
+	JMP       loaded
+
+float16:
+	VCVTPH2PS (BX), X2
+	VCVTPH2PS (BX)(CX*1), X3
+	VCVTPH2PS (BX)(CX*2), X4
+	VCVTPH2PS (BX)(DX*1), X5
+	ADDQ      $0x08, BX
+	VCVTPH2PS (SI), X6
+	VCVTPH2PS (SI)(CX*1), X7
+	VCVTPH2PS (SI)(CX*2), X8
+	VCVTPH2PS (SI)(DX*1), X9
+	ADDQ      $0x08, SI
+
+loaded:
+	VUNPCKLPS    X3, X2, X10
+	VUNPCKHPS    X3, X2, X2
+	VUNPCKLPS    X5, X4, X11
+	VUNPCKHPS    X5, X4, X4
+	VMOVLHPS     X11, X10, X3
+	VMOVHLPS     X10, X11, X11
+	VMOVLHPS     X4, X2, X5
+	VMOVHLPS     X2, X4, X4
+	VMOVUPS      X3, (SP)
+	VMOVUPS      X11, 16(SP)
+	VMOVUPS      X5, 32(SP)
+	VMOVUPS      X4, 48(SP)
+	VUNPCKLPS    X7, X6, X2
+	VUNPCKHPS    X7, X6, X6
+	VUNPCKLPS    X9, X8, X3
+	VUNPCKHPS    X9, X8, X8
+	VMOVLHPS     X3, X2, X7
+	VMOVHLPS     X2, X3, X3
+	VMOVLHPS     X8, X6, X9
+	VMOVHLPS     X6, X8, X8
+	VMOVUPS      X7, 64(SP)
+	VMOVUPS      X3, 80(SP)
+	VMOVUPS      X9, 96(SP)
+	VMOVUPS      X8, 112(SP)
+	PREFETCHT0   8192(R8)
+	PREFETCHT0   8256(R8)
+	PREFETCHT0   8320(R8)
+	PREFETCHT0   8384(R8)
+	ADDQ         $0x00000100, R8
+	VMOVDQU      (DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y4
+	VPMADDUBSW   64(R9), Y2, Y5
+	VPMADDUBSW   128(R9), Y2, Y6
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y5, Y2
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VMOVDQU      (DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y7
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPUNPCKLDQ   Y5, Y4, Y2
+	VPUNPCKHDQ   Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y8, Y6, Y2
+	VPUNPCKHDQ   Y8, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VMOVDQU      (DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y7
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      (DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y7
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y7, Y5, Y2
+	VPUNPCKHDQ   Y7, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPUNPCKLQDQ  Y5, Y4, Y2
+	VPUNPCKHQDQ  Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLQDQ  Y8, Y6, Y2
+	VPUNPCKHQDQ  Y8, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VMOVDQU      32(DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y5
+	VPMADDUBSW   96(R9), Y2, Y7
+	VPMADDUBSW   160(R9), Y2, Y8
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      32(DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y7
+	VPMADDUBSW   96(R9), Y2, Y9
+	VPMADDUBSW   160(R9), Y2, Y10
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y7, Y5, Y2
+	VPUNPCKHDQ   Y7, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPERM2I128   $0x20, Y4, Y6, Y2
+	VPERM2I128   $0x31, Y4, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X2
+	VFMADD132PS  weight65536<>+0(SB), X6, X2
+	VBROADCASTSS (R10), X3
+	VBROADCASTSS 4(R10), X4
+	VMULPS       (SP), X3, X3
+	VFMADD231PS  64(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	VMOVDQU      32(DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y4
+	VPMADDUBSW   96(R9), Y2, Y6
+	VPMADDUBSW   160(R9), Y2, Y7
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VMOVDQU      32(DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y6
+	VPMADDUBSW   96(R9), Y2, Y9
+	VPMADDUBSW   160(R9), Y2, Y10
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y4, Y2
+	VPUNPCKHDQ   Y6, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y10, Y7, Y2
+	VPUNPCKHDQ   Y10, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VPUNPCKLQDQ  Y4, Y5, Y2
+	VPUNPCKHQDQ  Y4, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLQDQ  Y7, Y8, Y2
+	VPUNPCKHQDQ  Y7, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	ADDQ         $0x40, DI
+	ADDQ         $0x00000180, R9
+	DECQ         R12
+	JZ           last1
+	PREFETCHT0   8192(R8)
+	PREFETCHT0   8256(R8)
+	PREFETCHT0   8320(R8)
+	PREFETCHT0   8384(R8)
+	ADDQ         $0x00000100, R8
+	VMOVDQU      (DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y4
+	VPMADDUBSW   64(R9), Y2, Y6
+	VPMADDUBSW   128(R9), Y2, Y7
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VMOVDQU      (DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y6
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y4, Y2
+	VPUNPCKHDQ   Y6, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y10, Y7, Y2
+	VPUNPCKHDQ   Y10, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VPERM2I128   $0x20, Y5, Y8, Y2
+	VPERM2I128   $0x31, Y5, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X2
+	VFMADD132PS  weight65536<>+0(SB), X8, X2
+	VBROADCASTSS 8(R10), X3
+	VBROADCASTSS 12(R10), X5
+	VMULPS       16(SP), X3, X3
+	VFMADD231PS  80(SP), X5, X1
+	VFMADD231PS  X2, X3, X1
+	VMOVDQU      (DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y6
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      (DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y6
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y5, Y2
+	VPUNPCKHDQ   Y6, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPUNPCKLQDQ  Y5, Y4, Y2
+	VPUNPCKHQDQ  Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLQDQ  Y8, Y7, Y2
+	VPUNPCKHQDQ  Y8, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VMOVDQU      32(DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y5
+	VPMADDUBSW   96(R9), Y2, Y6
+	VPMADDUBSW   160(R9), Y2, Y8
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      32(DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y6
+	VPMADDUBSW   96(R9), Y2, Y9
+	VPMADDUBSW   160(R9), Y2, Y10
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y5, Y2
+	VPUNPCKHDQ   Y6, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPERM2I128   $0x20, Y4, Y7, Y2
+	VPERM2I128   $0x31, Y4, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VEXTRACTF128 $0x01, Y7, X2
+	VFMADD132PS  weight65536<>+0(SB), X7, X2
+	VBROADCASTSS 16(R10), X3
+	VBROADCASTSS 20(R10), X4
+	VMULPS       32(SP), X3, X3
+	VFMADD231PS  96(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	VMOVDQU      32(DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y4
+	VPMADDUBSW   96(R9), Y2, Y6
+	VPMADDUBSW   160(R9), Y2, Y7
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VMOVDQU      32(DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   32(R9), Y2, Y6
+	VPMADDUBSW   96(R9), Y2, Y9
+	VPMADDUBSW   160(R9), Y2, Y10
+	VPMADDUBSW   224(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   288(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y4, Y2
+	VPUNPCKHDQ   Y6, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y10, Y7, Y2
+	VPUNPCKHDQ   Y10, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VPUNPCKLQDQ  Y4, Y5, Y2
+	VPUNPCKHQDQ  Y4, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLQDQ  Y7, Y8, Y2
+	VPUNPCKHQDQ  Y7, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	ADDQ         $0x40, DI
+	ADDQ         $0x00000180, R9
+	VPERM2I128   $0x20, Y5, Y8, Y2
+	VPERM2I128   $0x31, Y5, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X2
+	VFMADD132PS  weight65536<>+0(SB), X8, X2
+	VBROADCASTSS 24(R10), X3
+	VBROADCASTSS 28(R10), X4
+	VMULPS       48(SP), X3, X3
+	VFMADD231PS  112(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	ADDQ         $0x20, R10
+	DECQ         R12
+	JNZ          groups
+	JMP          store
+
+last1:
+	VPERM2I128   $0x20, Y5, Y8, Y2
+	VPERM2I128   $0x31, Y5, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X2
+	VFMADD132PS  weight65536<>+0(SB), X8, X2
+	VBROADCASTSS 8(R10), X3
+	VBROADCASTSS 12(R10), X4
+	VMULPS       16(SP), X3, X3
+	VFMADD231PS  80(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X1, (BX)
+	ADDQ    $0x10, out+0(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+104(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+// func groupDotsHalves128AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·groupDotsHalves128AVX2(SB), NOSPLIT, $128-128
+	MOVQ         stride+24(FP), AX
+	MOVQ         pitch+48(FP), CX
+	LEAQ         (CX)(CX*2), DX
+	LEAQ         (AX)(AX*2), R11
+	MOVL         $0x0f0f0f0f, BX
+	VMOVD        BX, X0
+	VPBROADCASTD X0, Y0
+
+rows:
+	MOVQ   scales+32(FP), BX
+	MOVQ   biases+40(FP), SI
+	MOVQ   blocks+96(FP), R12
+	MOVQ   codes+16(FP), DI
+	MOVQ   DI, R8
+	MOVQ   x+64(FP), R9
+	MOVQ   powers+80(FP), R10
+	VXORPS X1, X1, X1
+
+groups:
+	CMPQ    factors+56(FP), $0x01
+	JEQ     bfloat16
+	JA      float16
+	VMOVUPS (BX), X2
+	VMOVUPS (BX)(CX*1), X3
+	VMOVUPS (BX)(CX*2), X4
+	VMOVUPS (BX)(DX*1), X5
+	ADDQ    $0x10, BX
+	VMOVUPS (SI), X6
+	VMOVUPS (SI)(CX*1), X7
+	VMOVUPS (SI)(CX*2), X8
+	VMOVUPS (SI)(DX*1), X9
+	ADDQ    $0x10, SI
+	JMP     loaded
+
+bfloat16:
+	VPMOVZXWD (BX), X2
+	VPSLLD    $0x10, X2, X2
+	VPMOVZXWD (BX)(CX*1), X3
+	VPSLLD    $0x10, X3, X3
+	VPMOVZXWD (BX)(CX*2), X4
+	VPSLLD    $0x10, X4, X4
+	VPMOVZXWD (BX)(DX*1), X5
+	VPSLLD    $0x10, X5, X5
+	ADDQ      $0x08, BX
+	VPMOVZXWD (SI), X6
+	VPSLLD    $0x10, X6, X6
+	VPMOVZXWD (SI)(CX*1), X7
+	VPSLLD    $0x10, X7, X7
+	VPMOVZXWD (SI)(CX*2), X8
+	VPSLLD    $0x10, X8, X8
+	VPMOVZXWD (SI)(DX*1), X9
+	VPSLLD    $0x10, X9, X9
+	ADDQ      $0x08, SI
+	JMP       loaded
+
+float16:
+	VCVTPH2PS (BX), X2
+	VCVTPH2PS (BX)(CX*1), X3
+	VCVTPH2PS (BX)(CX*2), X4
+	VCVTPH2PS (BX)(DX*1), X5
+	ADDQ      $0x08, BX
+	VCVTPH2PS (SI), X6
+	VCVTPH2PS (SI)(CX*1), X7
+	VCVTPH2PS (SI)(CX*2), X8
+	VCVTPH2PS (SI)(DX*1), X9
+	ADDQ      $0x08, SI
+
+loaded:
+	VUNPCKLPS    X3, X2, X10
+	VUNPCKHPS    X3, X2, X2
+	VUNPCKLPS    X5, X4, X11
+	VUNPCKHPS    X5, X4, X4
+	VMOVLHPS     X11, X10, X3
+	VMOVHLPS     X10, X11, X11
+	VMOVLHPS     X4, X2, X5
+	VMOVHLPS     X2, X4, X4
+	VMOVUPS      X3, (SP)
+	VMOVUPS      X11, 16(SP)
+	VMOVUPS      X5, 32(SP)
+	VMOVUPS      X4, 48(SP)
+	VUNPCKLPS    X7, X6, X2
+	VUNPCKHPS    X7, X6, X6
+	VUNPCKLPS    X9, X8, X3
+	VUNPCKHPS    X9, X8, X8
+	VMOVLHPS     X3, X2, X7
+	VMOVHLPS     X2, X3, X3
+	VMOVLHPS     X8, X6, X9
+	VMOVHLPS     X6, X8, X8
+	VMOVUPS      X7, 64(SP)
+	VMOVUPS      X3, 80(SP)
+	VMOVUPS      X9, 96(SP)
+	VMOVUPS      X8, 112(SP)
+	PREFETCHT0   8192(R8)
+	PREFETCHT0   8256(R8)
+	PREFETCHT0   8320(R8)
+	PREFETCHT0   8384(R8)
+	ADDQ         $0x00000100, R8
+	VMOVDQU      (DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y4
+	VPMADDUBSW   64(R9), Y2, Y5
+	VPMADDUBSW   128(R9), Y2, Y6
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VMOVDQU      32(DI), Y3
+	VPSRLW       $0x04, Y3, Y7
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y7, Y7
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   224(R9), Y7, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   288(R9), Y7, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   352(R9), Y7, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y5, Y2
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VMOVDQU      (DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y7
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VMOVDQU      32(DI)(AX*1), Y3
+	VPSRLW       $0x04, Y3, Y9
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDUBSW   224(R9), Y9, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   288(R9), Y9, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   352(R9), Y9, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPUNPCKLDQ   Y5, Y4, Y2
+	VPUNPCKHDQ   Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y8, Y6, Y2
+	VPUNPCKHDQ   Y8, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VMOVDQU      (DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y7
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VMOVDQU      32(DI)(AX*2), Y3
+	VPSRLW       $0x04, Y3, Y9
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDUBSW   224(R9), Y9, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   288(R9), Y9, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   352(R9), Y9, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      (DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y7
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VMOVDQU      32(DI)(R11*1), Y3
+	VPSRLW       $0x04, Y3, Y11
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDUBSW   224(R9), Y11, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   288(R9), Y11, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y11, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y7, Y5, Y2
+	VPUNPCKHDQ   Y7, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPUNPCKLQDQ  Y5, Y4, Y2
+	VPUNPCKHQDQ  Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLQDQ  Y8, Y6, Y2
+	VPUNPCKHQDQ  Y8, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	ADDQ         $0x40, DI
+	ADDQ         $0x00000180, R9
+	DECQ         R12
+	JZ           last1
+	PREFETCHT0   8192(R8)
+	PREFETCHT0   8256(R8)
+	PREFETCHT0   8320(R8)
+	PREFETCHT0   8384(R8)
+	ADDQ         $0x00000100, R8
+	VMOVDQU      (DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y7
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VMOVDQU      32(DI), Y3
+	VPSRLW       $0x04, Y3, Y9
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDUBSW   224(R9), Y9, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   288(R9), Y9, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   352(R9), Y9, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      (DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y7
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VMOVDQU      32(DI)(AX*1), Y3
+	VPSRLW       $0x04, Y3, Y11
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDUBSW   224(R9), Y11, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   288(R9), Y11, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y11, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y7, Y5, Y2
+	VPUNPCKHDQ   Y7, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPERM2I128   $0x20, Y4, Y6, Y2
+	VPERM2I128   $0x31, Y4, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X2
+	VFMADD132PS  weight65536<>+0(SB), X6, X2
+	VBROADCASTSS (R10), X3
+	VBROADCASTSS 4(R10), X4
+	VMULPS       (SP), X3, X3
+	VFMADD231PS  64(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	VMOVDQU      (DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y4
+	VPMADDUBSW   64(R9), Y2, Y6
+	VPMADDUBSW   128(R9), Y2, Y7
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VMOVDQU      32(DI)(AX*2), Y3
+	VPSRLW       $0x04, Y3, Y9
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   224(R9), Y9, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   288(R9), Y9, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   352(R9), Y9, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VMOVDQU      (DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y6
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VMOVDQU      32(DI)(R11*1), Y3
+	VPSRLW       $0x04, Y3, Y11
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDUBSW   224(R9), Y11, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   288(R9), Y11, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y11, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y4, Y2
+	VPUNPCKHDQ   Y6, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y10, Y7, Y2
+	VPUNPCKHDQ   Y10, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VPUNPCKLQDQ  Y4, Y5, Y2
+	VPUNPCKHQDQ  Y4, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLQDQ  Y7, Y8, Y2
+	VPUNPCKHQDQ  Y7, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	ADDQ         $0x40, DI
+	ADDQ         $0x00000180, R9
+	DECQ         R12
+	JZ           last2
+	PREFETCHT0   8192(R8)
+	PREFETCHT0   8256(R8)
+	PREFETCHT0   8320(R8)
+	PREFETCHT0   8384(R8)
+	ADDQ         $0x00000100, R8
+	VMOVDQU      (DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y4
+	VPMADDUBSW   64(R9), Y2, Y6
+	VPMADDUBSW   128(R9), Y2, Y7
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VMOVDQU      32(DI), Y3
+	VPSRLW       $0x04, Y3, Y9
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   224(R9), Y9, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   288(R9), Y9, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   352(R9), Y9, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VMOVDQU      (DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y6
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VMOVDQU      32(DI)(AX*1), Y3
+	VPSRLW       $0x04, Y3, Y11
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDUBSW   224(R9), Y11, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   288(R9), Y11, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y11, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y4, Y2
+	VPUNPCKHDQ   Y6, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y10, Y7, Y2
+	VPUNPCKHDQ   Y10, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VPERM2I128   $0x20, Y5, Y8, Y2
+	VPERM2I128   $0x31, Y5, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X2
+	VFMADD132PS  weight65536<>+0(SB), X8, X2
+	VBROADCASTSS 8(R10), X3
+	VBROADCASTSS 12(R10), X5
+	VMULPS       16(SP), X3, X3
+	VFMADD231PS  80(SP), X5, X1
+	VFMADD231PS  X2, X3, X1
+	VMOVDQU      (DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y6
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VMOVDQU      32(DI)(AX*2), Y3
+	VPSRLW       $0x04, Y3, Y9
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDUBSW   224(R9), Y9, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   288(R9), Y9, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   352(R9), Y9, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      (DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y6
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VMOVDQU      32(DI)(R11*1), Y3
+	VPSRLW       $0x04, Y3, Y11
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDUBSW   224(R9), Y11, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   288(R9), Y11, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y11, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y5, Y2
+	VPUNPCKHDQ   Y6, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPUNPCKLQDQ  Y5, Y4, Y2
+	VPUNPCKHQDQ  Y5, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLQDQ  Y8, Y7, Y2
+	VPUNPCKHQDQ  Y8, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	ADDQ         $0x40, DI
+	ADDQ         $0x00000180, R9
+	DECQ         R12
+	JZ           last3
+	PREFETCHT0   8192(R8)
+	PREFETCHT0   8256(R8)
+	PREFETCHT0   8320(R8)
+	PREFETCHT0   8384(R8)
+	ADDQ         $0x00000100, R8
+	VMOVDQU      (DI), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y5
+	VPMADDUBSW   64(R9), Y2, Y6
+	VPMADDUBSW   128(R9), Y2, Y8
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VMOVDQU      32(DI), Y3
+	VPSRLW       $0x04, Y3, Y9
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDUBSW   224(R9), Y9, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDUBSW   288(R9), Y9, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   352(R9), Y9, Y2
+	VPADDW       Y2, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VMOVDQU      (DI)(AX*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y6
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VMOVDQU      32(DI)(AX*1), Y3
+	VPSRLW       $0x04, Y3, Y11
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDUBSW   224(R9), Y11, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   288(R9), Y11, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y11, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y5, Y2
+	VPUNPCKHDQ   Y6, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLDQ   Y10, Y8, Y2
+	VPUNPCKHDQ   Y10, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VPERM2I128   $0x20, Y4, Y7, Y2
+	VPERM2I128   $0x31, Y4, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VEXTRACTF128 $0x01, Y7, X2
+	VFMADD132PS  weight65536<>+0(SB), X7, X2
+	VBROADCASTSS 16(R10), X3
+	VBROADCASTSS 20(R10), X4
+	VMULPS       32(SP), X3, X3
+	VFMADD231PS  96(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	VMOVDQU      (DI)(AX*2), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y4
+	VPMADDUBSW   64(R9), Y2, Y6
+	VPMADDUBSW   128(R9), Y2, Y7
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VMOVDQU      32(DI)(AX*2), Y3
+	VPSRLW       $0x04, Y3, Y9
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y9, Y9
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDUBSW   224(R9), Y9, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDUBSW   288(R9), Y9, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   352(R9), Y9, Y2
+	VPADDW       Y2, Y7, Y7
+	VPMADDWD     ones16<>+0(SB), Y4, Y4
+	VPMADDWD     times256<>+0(SB), Y6, Y2
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VMOVDQU      (DI)(R11*1), Y2
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y2, Y2
+	VPAND        Y0, Y3, Y3
+	VPMADDUBSW   (R9), Y2, Y6
+	VPMADDUBSW   64(R9), Y2, Y9
+	VPMADDUBSW   128(R9), Y2, Y10
+	VPMADDUBSW   192(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   256(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   320(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VMOVDQU      32(DI)(R11*1), Y3
+	VPSRLW       $0x04, Y3, Y11
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y11, Y11
+	VPMADDUBSW   32(R9), Y3, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   96(R9), Y3, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   160(R9), Y3, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDUBSW   224(R9), Y11, Y2
+	VPADDW       Y2, Y6, Y6
+	VPMADDUBSW   288(R9), Y11, Y2
+	VPADDW       Y2, Y9, Y9
+	VPMADDUBSW   352(R9), Y11, Y2
+	VPADDW       Y2, Y10, Y10
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y9, Y2
+	VPMADDWD     ones16<>+0(SB), Y10, Y10
+	VPADDD       Y2, Y10, Y10
+	VPUNPCKLDQ   Y6, Y4, Y2
+	VPUNPCKHDQ   Y6, Y4, Y4
+	VPADDD       Y2, Y4, Y4
+	VPUNPCKLDQ   Y10, Y7, Y2
+	VPUNPCKHDQ   Y10, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VPUNPCKLQDQ  Y4, Y5, Y2
+	VPUNPCKHQDQ  Y4, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VPUNPCKLQDQ  Y7, Y8, Y2
+	VPUNPCKHQDQ  Y7, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	ADDQ         $0x40, DI
+	ADDQ         $0x00000180, R9
+	VPERM2I128   $0x20, Y5, Y8, Y2
+	VPERM2I128   $0x31, Y5, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X2
+	VFMADD132PS  weight65536<>+0(SB), X8, X2
+	VBROADCASTSS 24(R10), X3
+	VBROADCASTSS 28(R10), X4
+	VMULPS       48(SP), X3, X3
+	VFMADD231PS  112(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	ADDQ         $0x20, R10
+	DECQ         R12
+	JNZ          groups
+	JMP          store
+
+last1:
+	VPERM2I128   $0x20, Y4, Y6, Y2
+	VPERM2I128   $0x31, Y4, Y6, Y6
+	VPADDD       Y2, Y6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X2
+	VFMADD132PS  weight65536<>+0(SB), X6, X2
+	VBROADCASTSS (R10), X3
+	VBROADCASTSS 4(R10), X4
+	VMULPS       (SP), X3, X3
+	VFMADD231PS  64(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	JMP          store
+
+last2:
+	VPERM2I128   $0x20, Y5, Y8, Y2
+	VPERM2I128   $0x31, Y5, Y8, Y8
+	VPADDD       Y2, Y8, Y8
+	VCVTDQ2PS    Y8, Y8
+	VEXTRACTF128 $0x01, Y8, X2
+	VFMADD132PS  weight65536<>+0(SB), X8, X2
+	VBROADCASTSS 8(R10), X3
+	VBROADCASTSS 12(R10), X4
+	VMULPS       16(SP), X3, X3
+	VFMADD231PS  80(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+	JMP          store
+
+last3:
+	VPERM2I128   $0x20, Y4, Y7, Y2
+	VPERM2I128   $0x31, Y4, Y7, Y7
+	VPADDD       Y2, Y7, Y7
+	VCVTDQ2PS    Y7, Y7
+	VEXTRACTF128 $0x01, Y7, X2
+	VFMADD132PS  weight65536<>+0(SB), X7, X2
+	VBROADCASTSS 16(R10), X3
+	VBROADCASTSS 20(R10), X4
+	VMULPS       32(SP), X3, X3
+	VFMADD231PS  96(SP), X4, X1
+	VFMADD231PS  X2, X3, X1
+
+store:
+	MOVQ    out+0(FP), BX
+	VMOVUPS X1, (BX)
+	ADDQ    $0x10, out+0(FP)
+	LEAQ    (AX)(AX*1), BX
+	ADDQ    BX, BX
+	ADDQ    BX, codes+16(FP)
+	LEAQ    (CX)(DX*1), BX
+	ADDQ    BX, scales+32(FP)
+	ADDQ    BX, biases+40(FP)
+	DECQ    fours+104(FP)
+	JNZ     rows
+	VZEROUPPER
+	RET
+
+// func groupDotsTable32AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·groupDotsTable32AVX2(SB), NOSPLIT, $128-128
+	MOVQ           stride+24(FP), AX
+	MOVQ           pitch+48(FP), CX
+	LEAQ           (CX)(CX*2), DX
+	LEAQ           (AX)(AX*2), R11
+	MOVL           $0x0f0f0f0f, BX
+	VMOVD          BX, X0
+	VPBROADCASTD   X0, Y0
+	MOVQ           control+112(FP), BX
+	VBROADCASTI128 (BX), Y2
+
+rows:
+	MOVQ   scales+32(FP), BX
+	MOVQ   biases+40(FP), SI
+	MOVQ   blocks+96(FP), R12
+	MOVQ   codes+16(FP), DI
+	MOVQ   DI, R8
+	MOVQ   x+64(FP), R9
+	MOVQ   powers+80(FP), R10
+	VXORPS X1, X1, X1
+
+groups:
+	VMOVUPS      (BX), X3
+	VMOVUPS      (BX)(CX*1), X4
+	VMOVUPS      (BX)(CX*2), X5
+	VMOVUPS      (BX)(DX*1), X6
+	ADDQ         $0x10, BX
+	VMOVUPS      (SI), X7
+	VMOVUPS      (SI)(CX*1), X8
+	VMOVUPS      (SI)(CX*2), X9
+	VMOVUPS      (SI)(DX*1), X10
+	ADDQ         $0x10, SI
+	VUNPCKLPS    X4, X3, X11
+	VUNPCKHPS    X4, X3, X3
+	VUNPCKLPS    X6, X5, X12
+	VUNPCKHPS    X6, X5, X5
+	VMOVLHPS     X12, X11, X4
+	VMOVHLPS     X11, X12, X12
+	VMOVLHPS     X5, X3, X6
+	VMOVHLPS     X3, X5, X5
+	VMOVUPS      X4, (SP)
+	VMOVUPS      X12, 16(SP)
+	VMOVUPS      X6, 32(SP)
+	VMOVUPS      X5, 48(SP)
+	VUNPCKLPS    X8, X7, X3
+	VUNPCKHPS    X8, X7, X7
+	VUNPCKLPS    X10, X9, X4
+	VUNPCKHPS    X10, X9, X9
+	VMOVLHPS     X4, X3, X8
+	VMOVHLPS     X3, X4, X4
+	VMOVLHPS     X9, X7, X10
+	VMOVHLPS     X7, X9, X9
+	VMOVUPS      X8, 64(SP)
+	VMOVUPS      X4, 80(SP)
+	VMOVUPS      X10, 96(SP)
+	VMOVUPS      X9, 112(SP)
+	PREFETCHT0   8192(R8)
+	PREFETCHT0   8256(R8)
+	PREFETCHT0   8320(R8)
+	PREFETCHT0   8384(R8)
+	ADDQ         $0x00000100, R8
+	VMOVDQU      (DI), Y3
+	VPSRLW       $0x04, Y3, Y4
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y4, Y4
+	VPSHUFB      Y3, Y2, Y3
+	VPSHUFB      Y4, Y2, Y4
+	VPMADDUBSW   (R9), Y3, Y5
+	VPMADDUBSW   64(R9), Y3, Y6
+	VPMADDUBSW   128(R9), Y3, Y7
+	VPMADDUBSW   192(R9), Y4, Y3
+	VPADDW       Y3, Y5, Y5
+	VPMADDUBSW   256(R9), Y4, Y3
+	VPADDW       Y3, Y6, Y6
+	VPMADDUBSW   320(R9), Y4, Y3
+	VPADDW       Y3, Y7, Y7
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y6, Y3
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPADDD       Y3, Y7, Y7
+	VMOVDQU      (DI)(AX*1), Y3
+	VPSRLW       $0x04, Y3, Y4
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y4, Y4
+	VPSHUFB      Y3, Y2, Y3
+	VPSHUFB      Y4, Y2, Y4
+	VPMADDUBSW   (R9), Y3, Y6
+	VPMADDUBSW   64(R9), Y3, Y8
+	VPMADDUBSW   128(R9), Y3, Y9
+	VPMADDUBSW   192(R9), Y4, Y3
+	VPADDW       Y3, Y6, Y6
+	VPMADDUBSW   256(R9), Y4, Y3
+	VPADDW       Y3, Y8, Y8
+	VPMADDUBSW   320(R9), Y4, Y3
+	VPADDW       Y3, Y9, Y9
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y8, Y3
+	VPMADDWD     ones16<>+0(SB), Y9, Y9
+	VPADDD       Y3, Y9, Y9
+	VPUNPCKLDQ   Y6, Y5, Y3
+	VPUNPCKHDQ   Y6, Y5, Y5
+	VPADDD       Y3, Y5, Y5
+	VPUNPCKLDQ   Y9, Y7, Y3
+	VPUNPCKHDQ   Y9, Y7, Y7
+	VPADDD       Y3, Y7, Y7
+	VMOVDQU      (DI)(AX*2), Y3
+	VPSRLW       $0x04, Y3, Y4
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y4, Y4
+	VPSHUFB      Y3, Y2, Y3
+	VPSHUFB      Y4, Y2, Y4
+	VPMADDUBSW   (R9), Y3, Y6
+	VPMADDUBSW   64(R9), Y3, Y8
+	VPMADDUBSW   128(R9), Y3, Y9
+	VPMADDUBSW   192(R9), Y4, Y3
+	VPADDW       Y3, Y6, Y6
+	VPMADDUBSW   256(R9), Y4, Y3
+	VPADDW       Y3, Y8, Y8
+	VPMADDUBSW   320(R9), Y4, Y3
+	VPADDW       Y3, Y9, Y9
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y8, Y3
+	VPMADDWD     ones16<>+0(SB), Y9, Y9
+	VPADDD       Y3, Y9, Y9
+	VMOVDQU      (DI)(R11*1), Y3
+	VPSRLW       $0x04, Y3, Y4
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y4, Y4
+	VPSHUFB      Y3, Y2, Y3
+	VPSHUFB      Y4, Y2, Y4
+	VPMADDUBSW   (R9), Y3, Y8
+	VPMADDUBSW   64(R9), Y3, Y10
+	VPMADDUBSW   128(R9), Y3, Y11
+	VPMADDUBSW   192(R9), Y4, Y3
+	VPADDW       Y3, Y8, Y8
+	VPMADDUBSW   256(R9), Y4, Y3
+	VPADDW       Y3, Y10, Y10
+	VPMADDUBSW   320(R9), Y4, Y3
+	VPADDW       Y3, Y11, Y11
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPMADDWD     times256<>+0(SB), Y10, Y3
+	VPMADDWD     ones16<>+0(SB), Y11, Y11
+	VPADDD       Y3, Y11, Y11
+	VPUNPCKLDQ   Y8, Y6, Y3
+	VPUNPCKHDQ   Y8, Y6, Y6
+	VPADDD       Y3, Y6, Y6
+	VPUNPCKLDQ   Y11, Y9, Y3
+	VPUNPCKHDQ   Y11, Y9, Y9
+	VPADDD       Y3, Y9, Y9
+	VPUNPCKLQDQ  Y6, Y5, Y3
+	VPUNPCKHQDQ  Y6, Y5, Y5
+	VPADDD       Y3, Y5, Y5
+	VPUNPCKLQDQ  Y9, Y7, Y3
+	VPUNPCKHQDQ  Y9, Y7, Y7
+	VPADDD       Y3, Y7, Y7
+	VMOVDQU      32(DI), Y3
+	VPSRLW       $0x04, Y3, Y4
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y4, Y4
+	VPSHUFB      Y3, Y2, Y3
+	VPSHUFB      Y4, Y2, Y4
+	VPMADDUBSW   32(R9), Y3, Y6
+	VPMADDUBSW   96(R9), Y3, Y8
+	VPMADDUBSW   160(R9), Y3, Y9
+	VPMADDUBSW   224(R9), Y4, Y3
+	VPADDW       Y3, Y6, Y6
+	VPMADDUBSW   288(R9), Y4, Y3
+	VPADDW       Y3, Y8, Y8
+	VPMADDUBSW   352(R9), Y4, Y3
+	VPADDW       Y3, Y9, Y9
+	VPMADDWD     ones16<>+0(SB), Y6, Y6
+	VPMADDWD     times256<>+0(SB), Y8, Y3
+	VPMADDWD     ones16<>+0(SB), Y9, Y9
+	VPADDD       Y3, Y9, Y9
+	VMOVDQU      32(DI)(AX*1), Y3
+	VPSRLW       $0x04, Y3, Y4
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y4, Y4
+	VPSHUFB      Y3, Y2, Y3
+	VPSHUFB      Y4, Y2, Y4
+	VPMADDUBSW   32(R9), Y3, Y8
+	VPMADDUBSW   96(R9), Y3, Y10
+	VPMADDUBSW   160(R9), Y3, Y11
+	VPMADDUBSW   224(R9), Y4, Y3
+	VPADDW       Y3, Y8, Y8
+	VPMADDUBSW   288(R9), Y4, Y3
+	VPADDW       Y3, Y10, Y10
+	VPMADDUBSW   352(R9), Y4, Y3
+	VPADDW       Y3, Y11, Y11
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPMADDWD     times256<>+0(SB), Y10, Y3
+	VPMADDWD     ones16<>+0(SB), Y11, Y11
+	VPADDD       Y3, Y11, Y11
+	VPUNPCKLDQ   Y8, Y6, Y3
+	VPUNPCKHDQ   Y8, Y6, Y6
+	VPADDD       Y3, Y6, Y6
+	VPUNPCKLDQ   Y11, Y9, Y3
+	VPUNPCKHDQ   Y11, Y9, Y9
+	VPADDD       Y3, Y9, Y9
+	VCVTDQ2PS    Y5, Y5
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  weight65536<>+0(SB), Y5, Y7
+	VEXTRACTF128 $0x01, Y7, X3
+	VBROADCASTSS (R10), X4
+	VBROADCASTSS 4(R10), X5
+	VMULPS       (SP), X4, X4
+	VFMADD231PS  64(SP), X5, X1
+	VFMADD231PS  X7, X4, X1
+	VBROADCASTSS 8(R10), X4
+	VBROADCASTSS 12(R10), X5
+	VMULPS       16(SP), X4, X4
+	VFMADD231PS  80(SP), X5, X1
+	VFMADD231PS  X3, X4, X1
+	VMOVDQU      32(DI)(AX*2), Y3
+	VPSRLW       $0x04, Y3, Y4
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y4, Y4
+	VPSHUFB      Y3, Y2, Y3
+	VPSHUFB      Y4, Y2, Y4
+	VPMADDUBSW   32(R9), Y3, Y5
+	VPMADDUBSW   96(R9), Y3, Y7
+	VPMADDUBSW   160(R9), Y3, Y8
+	VPMADDUBSW   224(R9), Y4, Y3
+	VPADDW       Y3, Y5, Y5
+	VPMADDUBSW   288(R9), Y4, Y3
+	VPADDW       Y3, Y7, Y7
+	VPMADDUBSW   352(R9), Y4, Y3
+	VPADDW       Y3, Y8, Y8
+	VPMADDWD     ones16<>+0(SB), Y5, Y5
+	VPMADDWD     times256<>+0(SB), Y7, Y3
+	VPMADDWD     ones16<>+0(SB), Y8, Y8
+	VPADDD       Y3, Y8, Y8
+	VMOVDQU      32(DI)(R11*1), Y3
+	VPSRLW       $0x04, Y3, Y4
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y4, Y4
+	VPSHUFB      Y3, Y2, Y3
+	VPSHUFB      Y4, Y2, Y4
+	VPMADDUBSW   32(R9), Y3, Y7
+	VPMADDUBSW   96(R9), Y3, Y10
+	VPMADDUBSW   160(R9), Y3, Y11
+	VPMADDUBSW   224(R9), Y4, Y3
+	VPADDW       Y3, Y7, Y7
+	VPMADDUBSW   288(R9), Y4, Y3
+	VPADDW       Y3, Y10, Y10
+	VPMADDUBSW   352(R9), Y4, Y3
+	VPADDW       Y3, Y11, Y11
+	VPMADDWD     ones16<>+0(SB), Y7, Y7
+	VPMADDWD     times256<>+0(SB), Y10, Y3
+	VPMADDWD     ones16<>+0(SB), Y11, Y11
+	VPADDD       Y3, Y11, Y11
+	VPUNPCKLDQ   Y7, Y5, Y3
+	VPUNPCKHDQ   Y7, Y5, Y5
+	VPADDD       Y3, Y5, Y5
+	VPUNPCKLDQ   Y11, Y8, Y3
+	VPUNPCKHDQ   Y11, Y8, Y8
+	VPADDD       Y3, Y8, Y8
+	VPUNPCKLQDQ  Y5, Y6, Y3
+	VPUNPCKHQDQ  Y5, Y6, Y6
+	VPADDD       Y3, Y6, Y6
+	VPUNPCKLQDQ  Y8, Y9, Y3
+	VPUNPCKHQDQ  Y8, Y9, Y9
+	VPADDD       Y3, Y9, Y9
+	ADDQ         $0x40, DI
+	ADDQ         $0x00000180, R9
+	VCVTDQ2PS    Y6, Y6
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  weight65536<>+0(SB), Y6, Y9
+	VEXTRACTF128 $0x01, Y9, X3
+	VBROADCASTSS 16(R10), X4
+	VBROADCASTSS 20(R10), X5
+	VMULPS       32(SP), X4, X4
+	VFMADD231PS  96(SP), X5, X1
+	VFMADD231PS  X9, X4, X1
+	VBROADCASTSS 24(R10), X4
+	VBROADCASTSS 28(R10), X5
+	VMULPS       48(SP), X4, X4
+	VFMADD231PS  112(SP), X5, X1
+	VFMADD231PS  X3, X4, X1
+	ADDQ         $0x20, R10
+	DECQ         R12
+	JNZ          groups
+	MOVQ         out+0(FP), BX
+	VMOVUPS      X1, (BX)
+	ADDQ         $0x10, out+0(FP)
+	LEAQ         (AX)(AX*1), BX
+	ADDQ         BX, BX
+	ADDQ         BX, codes+16(FP)
+	LEAQ         (CX)(DX*1), BX
+	ADDQ         BX, scales+32(FP)
+	ADDQ         BX, biases+40(FP)
+	DECQ         fours+104(FP)
+	JNZ          rows
+	VZEROUPPER
+	RET
+
 // func halfE8M0AVX512(scales *float32, biases *float32, codes *byte, count int) uint32
 // Requires: AVX, AVX2, AVX512F, AVX512VL
 TEXT ·halfE8M0AVX512(SB), NOSPLIT, $0-36

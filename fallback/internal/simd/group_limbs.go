@@ -3,8 +3,8 @@ package simd
 import "unsafe"
 
 // GroupLimbs is a row of x as Tiles has it, with one power of two for each group, but in the
-// order of codes: for products of few rows with the codes themselves, which GroupDots makes
-// the same to the bit as Tiles.Multiply, except for groups of 16. Only processors that have tiles have these.
+// order of codes: for products with the codes themselves, which GroupDots makes the same to
+// the bit as Tiles.Multiply, except for groups of 16. Not every processor has these: see TileCodes.HasGroupDots.
 //
 // The limbs lie in parts of 64 elements: those of weight 65536, of 256 and of 1. In the order
 // Halves, a part has the even elements of 128 and the next one the odd ones.
@@ -13,6 +13,12 @@ type GroupLimbs struct {
 	k, groupSize int
 	limbs        []byte
 	factors      []float32 // of each group, its power of two and its sum
+}
+
+// HasGroupDots reports whether GroupDots multiplies such codes. Without AVX-512 VNNI, it takes codes of 4 bits in groups
+// of 32 or more, in the order Halves: sums of two products of larger codes do not fit 16 bits.
+func (c TileCodes) HasGroupDots() bool {
+	return HasTiles() || active >= AVX2 && active <= AVX512 && c.Bits == 4 && c.GroupSize >= 32
 }
 
 // partElements is how many elements a part has.
@@ -68,8 +74,9 @@ func (l *GroupLimbs) Prepare(space []float32, x []float32, order Order, groupSiz
 // the same. Behind the scales and the biases of the last row there must be room for
 // FactorsBehind(w.Groups) numbers, whatever they are.
 func GroupDots(out []float32, ld int, w *Codes, x []GroupLimbs, rows int) {
-	for i := 0; i < len(x); i += 2 {
-		w.groupDots(out[i*ld:], ld, x[i:min(i+2, len(x))], rows)
+	most := 1 + toInt(HasTiles()) // rows of x at a time
+	for i := 0; i < len(x); i += most {
+		w.groupDots(out[i*ld:], ld, x[i:min(i+most, len(x))], rows)
 	}
 }
 

@@ -7,7 +7,12 @@ import "unsafe"
 func (l *GroupLimbs) split(x []float32) uint32 {
 	groups := l.k / l.groupSize
 	_, _ = l.factors[2*groups-1], x[l.k-1]
-	if l.order == Halves {
+	switch {
+	case active < VNNI512 && l.order == Natural:
+		panic("simd: groups of limbs in the natural order without AVX-512 VNNI")
+	case active < AVX512:
+		return groupLimbsHalvesAVX2(&l.limbs[0], &x[0], &l.factors[0], groups, l.groupSize/32)
+	case l.order == Halves:
 		return groupLimbsHalvesAVX512(&l.limbs[0], &x[0], &l.factors[0], groups, l.groupSize/32)
 	}
 	return groupLimbsNaturalAVX512(&l.limbs[0], &x[0], &l.factors[0], groups, l.groupSize/32)
@@ -30,6 +35,9 @@ var tableDotsForms = [2][2]groupDotsFunc{
 	{groupDotsTable16x1VNNI512, groupDotsTable32x1VNNI512},
 	{groupDotsTable16x2VNNI512, groupDotsTable32x2VNNI512},
 }
+
+// narrowDotsForms has those for one row of x without AVX-512, in the order Halves.
+var narrowDotsForms = [3]groupDotsFunc{groupDotsHalves32AVX2, groupDotsHalves64AVX2, groupDotsHalves128AVX2}
 
 // groupDotsVector multiplies four times fours rows of whole blocks with one or two rows of x.
 func groupDotsVector(out []float32, ld int, w *Codes, x []GroupLimbs, fours int) {
@@ -59,6 +67,9 @@ func (c *Codes) factors(rows int) (scales, biases *byte, pitch int) {
 // groupKernel returns the kernel for that many rows of x, and its control.
 func (c *Codes) groupKernel(xs int) (groupDotsFunc, *byte) {
 	size := c.GroupSize / 64
+	if active < VNNI512 {
+		return c.narrowKernel(xs)
+	}
 	switch {
 	case c.Packed > 0:
 		if c.Order != Natural || xs > 1 || !TakesPacked() {
@@ -73,4 +84,17 @@ func (c *Codes) groupKernel(xs int) (groupDotsFunc, *byte) {
 		return tableDotsForms[xs-1][c.GroupSize/32], &c.Table[0]
 	}
 	return groupDotsForms[xs-1][c.Order][size], nil
+}
+
+// narrowKernel is groupKernel without AVX-512 VNNI.
+func (c *Codes) narrowKernel(xs int) (groupDotsFunc, *byte) {
+	switch {
+	case c.Order != Halves || c.GroupSize < 32 || xs > 1:
+		panic("simd: groups of codes in the natural order, of 16, or for several rows, without AVX-512 VNNI")
+	case c.Table == nil:
+		return narrowDotsForms[c.GroupSize/64], nil
+	case c.GroupSize > 32 || c.Factors != Float32Factors:
+		panic("simd: a table without groups of 32, or without factors of 32 bits")
+	}
+	return groupDotsTable32AVX2, &c.Table[0]
 }
