@@ -37,7 +37,7 @@ until_ok() {
 go build -o "$work/inject" ./internal/faulttest/inject
 (cd examples/serve && go build -o "$work/load" ./load)
 KOMPUTE_GO_VULKAN_LIBRARY=$build/csrc/tests/faults/libfault_loader.so KOMPUTE_GO_FAULT_CONTROL=$work/control \
-    bin/serve --device vulkan --listen "$address" --replace-device 1000000 --sequences 8 2>"$work/serve.log" &
+    bin/serve --device vulkan --listen "$address" --replace-device 1000000 --sequences 8 --no-warm-up 2>"$work/serve.log" &
 started+=($!)
 until_ok curl -sf "http://$address/readyz"
 "$work/load" -url "http://$address" -faults -clients 8 -requests 12 -time "${seconds}s" >"$work/load.log" 2>&1 &

@@ -28,7 +28,7 @@ type options struct {
 	dir, name             string
 	devices               []string
 	overlap, batchVariant bool
-	noThink               bool
+	noThink, noWarmUp     bool
 	hosting               model.HostOptions
 	pooling               string
 	loading               model.Options
@@ -61,6 +61,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that its requests continue")
 	fs.BoolVar(&o.hosting.OnCPU, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, unless a request says otherwise")
+	fs.BoolVar(&o.noWarmUp, "no-warm-up", false, "accept requests at once, and compile kernels when a step first needs them, while requests wait")
 	fs.StringVar(&o.pooling, "pooling", "last", "how embeddings are made from the tokens' states, unless a request says: last or mean")
 	fs.IntVar(&o.engine.Draft, "draft", 0, "maximum number of tokens guessed ahead in text that repeats itself")
 	fs.IntVar(&o.engine.ChunkTokens, "chunk", 0, "maximum number of prompt tokens in a step (default: 512, or 1,024 on a discrete GPU)")

@@ -73,6 +73,9 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 	if m.engine, err = engine.NewHosted(m.hosts, m.folder.Tokenizer, o.engine); err != nil {
 		return nil, err
 	}
+	if err := m.warmUp(ctx, o, log); err != nil {
+		return nil, err
+	}
 	m.context = m.folder.Limits().Context
 	if o.engine.Context > 0 {
 		m.context = o.engine.Context
@@ -94,6 +97,25 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 	}
 	m.tools, err = showsTools(ctx, m.folder)
 	return m, err
+}
+
+// warmUp compiles the kernels that requests need. If a device fails meanwhile, requests find out whether it recovers.
+func (m *loaded) warmUp(ctx context.Context, o *options, log *slog.Logger) error {
+	if o.noWarmUp {
+		return nil
+	}
+	log.Info("compiling kernels")
+	began := time.Now()
+	err := m.engine.WarmUp(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case err != nil:
+		log.Warn("some kernels are compiled when requests need them", "reason", err)
+	default:
+		log.Info("kernels are compiled", "time", time.Since(began).Round(time.Millisecond))
+	}
+	return nil
 }
 
 // host opens a device and loads the model on it.

@@ -27,22 +27,36 @@ type StepProfile struct {
 // requests or that device is being replaced, and for good once that device has failed; with
 // the errors of Region.Profile; and with kompute.ErrUnsupported where steps are not captured.
 // New requests wait until it is done.
-func (e *Engine) Profile(ctx context.Context, times int) ([]StepProfile, error) {
+func (e *Engine) Profile(ctx context.Context, times int) (all []StepProfile, err error) {
+	err = e.whileIdle(func() error {
+		if !e.replicas[0].scheduler.open {
+			return ErrBusy
+		}
+		all, err = e.replicas[0].steps.profile(ctx, times)
+		return err
+	})
+	return all, err
+}
+
+// whileIdle calls f once no step is in flight, and lets nothing start until it returns. It fails with ErrBusy while there
+// are requests. Where a scheduler is not open, the steps of its replica must be left alone: the device is being replaced, or has
+// failed for good.
+func (e *Engine) whileIdle(f func() error) error {
 	if !e.made() {
-		return nil, engineError(kompute.ErrClosed)
+		return engineError(kompute.ErrClosed)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for {
 		switch {
 		case e.err != nil:
-			return nil, e.err
+			return e.err
 		case e.closing:
-			return nil, engineError(kompute.ErrClosed)
-		case e.queue.busy() || !e.replicas[0].scheduler.open: // closed while its device is replaced, or for good
-			return nil, ErrBusy
+			return engineError(kompute.ErrClosed)
+		case e.queue.busy():
+			return ErrBusy
 		case !slices.ContainsFunc(e.replicas, func(r *replica) bool { return r.inFlight.oldest() != nil }):
-			return e.replicas[0].steps.profile(ctx, times)
+			return f()
 		}
 		e.mu.Unlock() // a step that was started before the last answer ended is on its way
 		time.Sleep(time.Millisecond)

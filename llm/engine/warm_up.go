@@ -1,0 +1,101 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/sample"
+)
+
+// WarmUp compiles the kernels that steps need, so that no request waits for them: a driver may take a second for one,
+// and a step of a new size has some fifteen. It captures a step of every size that generates, greedily or not, or has
+// pieces of prompts, on every device, and discards it. What the cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is
+// loaded, not compiled. Log-probabilities, embeddings and what else the host must see are not warmed up.
+//
+// It stops between two steps when ctx ends, and returns the context's error; with [ErrBusy] when a request was
+// submitted meanwhile; and with the errors of the device, after which the engine still works as before. Where there is
+// no memory for a step, or steps cannot be captured, it does nothing.
+func (e *Engine) WarmUp(ctx context.Context) error {
+	if !e.made() {
+		return engineError(kompute.ErrClosed)
+	}
+	for _, z := range e.replicas[0].steps.usualSizes() {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := e.whileIdle(func() error { return e.prepare(z) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare compiles what a step of a size needs, on all devices at once.
+func (e *Engine) prepare(z size) error {
+	errs := make([]error, len(e.replicas))
+	var all sync.WaitGroup
+	for i, r := range e.replicas {
+		if r.scheduler.open {
+			all.Go(func() { errs[i] = r.steps.prepare(z) })
+		}
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (t *stepper) prepare(z size) error {
+	if t.uncaptured || t.sizes[z] != nil {
+		return nil
+	}
+	c, err := t.capture(z)
+	if errors.Is(err, kompute.ErrOutOfMemory) {
+		return nil // another step will take its place
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(c.close(), t.stream.Err())
+}
+
+// usualSizes returns the sizes of steps whose tokens the device chooses, each once. Where rows see many pages, only one
+// token is chosen after pieces of prompts: what chooses others does not depend on pages.
+func (t *stepper) usualSizes() (all []size) {
+	known := map[size]bool{}
+	add := func(rows, chosen, count, pages int, s sample.Params) {
+		q := &sequence{request: &Request{Sampling: s}, pages: make([]*page, pages)}
+		z := t.sizeFor(&pendingStep{rows: rows, chosen: chosen, pieces: []piece{{sequence: q, count: count, chosen: chosen}}})
+		if !known[z] {
+			known[z] = true
+			all = append(all, z)
+		}
+	}
+	sequences, most := t.config.Sequences, t.config.ChunkTokens+t.config.Sequences
+	for _, s := range []sample.Params{{}, {Temperature: 1}} {
+		for _, pages := range doubling(1, t.mostPages()) {
+			for _, rows := range doubling(1, sequences) {
+				add(rows, rows, 1, pages, s)
+				if t.config.Draft > 0 && rows > 1 {
+					add(rows, rows, 2, pages, s)
+				}
+			}
+			for _, rows := range doubling(2, most) {
+				for _, chosen := range doubling(1, min(rows-1, sequences)) {
+					if chosen == 1 || pages == 1 {
+						add(rows, chosen, rows, pages, s)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// doubling returns n and its multiples by powers of two below most, and most.
+func doubling(n, most int) (all []int) {
+	for ; n < most; n *= 2 {
+		all = append(all, n)
+	}
+	return append(all, most)
+}
