@@ -46,7 +46,7 @@ func (e *Engine) prepare(z size) error {
 }
 
 func (t *stepper) prepare(z size) error {
-	if t.uncaptured || t.sizes[z] != nil {
+	if t.uncaptured || t.sizes[z] != nil || t.model.Device().Backend() == "cpu" { // which has nothing to compile
 		return nil
 	}
 	c, err := t.capture(z)
