@@ -11,8 +11,9 @@ import (
 
 // WarmUp compiles the kernels that steps need, so that no request waits for them: a driver may take a second for one,
 // and a step of a new size has some fifteen. It captures a step of every size that generates, greedily or not, or has
-// pieces of prompts, on every device, and discards it. What the cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is
-// loaded, not compiled. Log-probabilities, embeddings and what else the host must see are not warmed up.
+// pieces of prompts, on every device, and discards it; of a model without a head, the steps of embeddings. What the
+// cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is loaded, not compiled. Steps of which the host sees logits, or the
+// states of a model that generates, are not prepared.
 //
 // It stops between two steps when ctx ends, and returns the context's error; with [ErrBusy] when a request was
 // submitted meanwhile; and with the errors of the device, after which the engine still works as before. Where there is
@@ -21,7 +22,7 @@ func (e *Engine) WarmUp(ctx context.Context) error {
 	if !e.made() {
 		return engineError(kompute.ErrClosed)
 	}
-	for _, z := range e.replicas[0].steps.usualSizes() {
+	for _, z := range e.config.usualSizes(e.headless != nil) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -59,31 +60,38 @@ func (t *stepper) prepare(z size) error {
 	return errors.Join(c.close(), t.stream.Err())
 }
 
-// usualSizes returns the sizes of steps whose tokens the device chooses, each once. Where rows see many pages, only one
-// token is chosen after pieces of prompts: what chooses others does not depend on pages.
-func (t *stepper) usualSizes() (all []size) {
+// usualSizes returns the sizes of steps that WarmUp prepares, each once. Where rows see many pages, only one token is
+// chosen after pieces of prompts: what chooses others does not depend on pages.
+func (c *Config) usualSizes(headless bool) (all []size) {
+	t := &stepper{config: c}
 	known := map[size]bool{}
-	add := func(rows, chosen, count, pages int, s sample.Params) {
-		q := &sequence{request: &Request{Sampling: s}, pages: make([]*page, pages)}
-		z := t.sizeFor(&pendingStep{rows: rows, chosen: chosen, pieces: []piece{{sequence: q, count: count, chosen: chosen}}})
-		if !known[z] {
+	add := func(f pendingStep, pages int, p piece) {
+		p.sequence.pages = make([]*page, pages)
+		f.pieces = []piece{p}
+		if z := t.sizeFor(&f); !known[z] {
 			known[z] = true
 			all = append(all, z)
 		}
 	}
-	sequences, most := t.config.Sequences, t.config.ChunkTokens+t.config.Sequences
-	for _, s := range []sample.Params{{}, {Temperature: 1}} {
-		for _, pages := range doubling(1, t.mostPages()) {
-			for _, rows := range doubling(1, sequences) {
-				add(rows, rows, 1, pages, s)
-				if t.config.Draft > 0 && rows > 1 {
-					add(rows, rows, 2, pages, s)
+	most := c.ChunkTokens + c.Sequences
+	for _, pages := range doubling(1, t.mostPages()) {
+		if headless {
+			for _, rows := range doubling(2, most) {
+				add(pendingStep{rows: rows, embedded: rows}, pages, piece{sequence: &sequence{}})
+			}
+			continue
+		}
+		for _, s := range []sample.Params{{}, {Temperature: 1}} {
+			q := &sequence{request: &Request{Sampling: s}}
+			for _, rows := range doubling(1, c.Sequences) {
+				for count := 1; count <= min(rows, 1+c.Draft, 2); count++ {
+					add(pendingStep{rows: rows, chosen: rows}, pages, piece{sequence: q, count: count, chosen: rows})
 				}
 			}
 			for _, rows := range doubling(2, most) {
-				for _, chosen := range doubling(1, min(rows-1, sequences)) {
+				for _, chosen := range doubling(1, min(rows-1, c.Sequences)) {
 					if chosen == 1 || pages == 1 {
-						add(rows, chosen, rows, pages, s)
+						add(pendingStep{rows: rows, chosen: chosen}, pages, piece{sequence: q, count: rows, chosen: chosen})
 					}
 				}
 			}

@@ -45,7 +45,10 @@ func TestHeadless(t *testing.T) {
 			require.NoError(t, err)
 			testmodel.RequireClose(t, want, got[0], 1e-4, "embedding")
 		}
+		require.NoError(t, e.WarmUp(t.Context()))
+		built := d.Stats().PipelinesBuilt
 		embed()
+		require.Equal(t, built, d.Stats().PipelinesBuilt, "the embedding's kernels were there")
 		_, err = e.Submit(t.Context(), engine.Request{Prompt: ids, MaxTokens: 3})
 		requireNoHead(t, err)
 		_, err = e.SubmitChoices(t.Context(), engine.Request{Prompt: ids, MaxTokens: 3}, 2)
