@@ -59,18 +59,23 @@ cpp_tests() {
     tail -n 1 "$log"
 }
 
-# All but the fused products of every size, whose pipelines take more time than all others' together.
-most_cpp_tests() {
-    local file names=()
+# The files of all but the fused products of every size and quantization, whose kernels take more time than all others'
+# together. What they run of the shim, others run, too.
+most_cpp_files() {
+    local file
     for file in csrc/tests/*_test.cpp; do
         file=$(basename "$file" .cpp)
         case $file in
         projection_test | projection_rows_test) ;;
-        *) names+=("$file") ;;
+        *) echo "$file" ;;
         esac
     done
-    unoptimized "$build/csrc/tests/kpx_test" "${names[@]}"
 }
+# shellcheck disable=SC2046 # several files
+most_cpp_tests() { unoptimized "$build/csrc/tests/kpx_test" $(most_cpp_files); }
+# The sanitizers do not see into kernels.
+# shellcheck disable=SC2046 # several files
+cpp_tests_with_address_sanitizer() { unoptimized scripts/test_sanitized.sh "$build" address $(most_cpp_files); }
 # The packages in which threads meet. Elsewhere the race detector would only make
 # arithmetic in Go some eight times slower. The CPU backend's loops are shared by threads
 # in all of these, and in a share of its conformance.
@@ -143,8 +148,8 @@ parts_beside() {
     # The sanitizers afterwards: Mesa's cache then has the kernels, which take three times as long to compile under
     # the address sanitizer, and so does validation.
     part 'C++ tests of the shim, under Vulkan validation' cpp_tests
-    part 'C++ tests of the shim, under the address, leak and undefined behaviour sanitizers' \
-        unoptimized scripts/test_sanitized.sh "$build" address
+    part 'most C++ tests of the shim, under the address, leak and undefined behaviour sanitizers' \
+        cpp_tests_with_address_sanitizer
     part 'C++ tests with threads under the thread sanitizer' unoptimized scripts/test_sanitized.sh "$build" thread
     part 'the plotter, a module of its own' plotter
     part 'the service, a module of its own, and clients of it' service

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The C++ tests with everything native (shim, Kompute, the tests) under sanitizers,
 # in a build folder of its own inside the one that is given. Arguments: the build
-# folder, and address (with its leak checker and the undefined behaviour sanitizer)
-# or thread (only the tests that csrc/tests/CMakeLists.txt selects for it).
+# folder; address (with its leak checker and the undefined behaviour sanitizer) or
+# thread (only the tests that csrc/tests/CMakeLists.txt selects for it); and the tests
+# or files of tests to run, if not all.
 # KOMPUTE_GO_VALIDATION=1 has Vulkan's validation layer watch as well; what memory it
 # keeps until the process ends is no leak of ours.
 set -euo pipefail
@@ -10,6 +11,7 @@ unset CDPATH # cd would look there first, and print what it found
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$(realpath "$1")
 kind=$2
+shift 2
 folder=$build/sanitize-$kind
 log=$build/logs/sanitize-$kind.log
 mkdir -p "$build/logs"
@@ -42,5 +44,5 @@ address) export ASAN_OPTIONS=detect_leaks=1:malloc_context_size=4:quarantine_siz
     LSAN_OPTIONS="suppressions='$PWD/csrc/tests/lsan_suppressions.txt':print_suppressions=0" ;;
 thread) export TSAN_OPTIONS="suppressions='$PWD/csrc/tests/tsan_suppressions.txt' second_deadlock_stack=1" ;;
 esac
-quietly "$folder/csrc/tests/kpx_test"
+quietly "$folder/csrc/tests/kpx_test" "$@"
 tail -n 1 "$log"
