@@ -39,13 +39,13 @@ func eachDemo(t *testing.T, fn func(d demo), opts ...kompute.Option) {
 
 // eachSmall gives the demo model's tokenizer a small random model instead, which is
 // quick on every device.
-func eachSmall(t *testing.T, fn func(d demo)) {
+func eachSmall(t *testing.T, fn func(d demo), opts ...kompute.Option) {
 	t.Helper()
 	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, folder.Close()) })
 	c, _ := testmodel.Small().Open(t)
-	eachModel(t, folder, c, fn)
+	eachModel(t, folder, c, fn, opts...)
 }
 
 func eachModel(t *testing.T, folder *generate.Folder, c *checkpoint.Checkpoint, fn func(d demo), opts ...kompute.Option) {

@@ -42,7 +42,7 @@ func TestWarmUp(t *testing.T) {
 				require.Equal(d, built, device.Stats().PipelinesBuilt, "%d requests with prompts of %d", together+1, prompt)
 			}
 		}
-	})
+	}, kompute.WithStrict()) // of its own: others have not built any
 }
 
 // WarmUp gives way to requests and to its context, and a closed engine has nothing to warm up.
