@@ -197,3 +197,41 @@ func TestAnEngineBeginsStepsAgain(t *testing.T) {
 	require.ErrorIs(t, e.Err(), kompute.ErrOutOfMemory)
 	require.ErrorIs(t, e.Close(bg), kompute.ErrOutOfMemory)
 }
+
+// Whatever the driver refuses while an engine warms up, requests get their tokens.
+func TestAnEngineWhoseWarmUpFails(t *testing.T) {
+	openDemo(t)
+	d, _ := logged(t, "vulkan")
+	m, err := demo.folder.Load(bg, d, model.Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, m.Close()) }()
+	config := engine.Config{Sequences: 2, Context: 64, PageTokens: 16, ChunkTokens: 16}
+	e, err := engine.New(m, demo.folder.Tokenizer, config)
+	require.NoError(t, err)
+	all := requests()[:2]
+	want := answer(t, e, all)
+	require.NoError(t, e.Close(bg))
+	for _, at := range []struct {
+		function string
+		result   int32
+		want     error
+	}{
+		{"vkAllocateDescriptorSets", unknownError, kompute.ErrDriver},
+		{"vkCreateBuffer", outOfDeviceMemory, nil}, // requests can do without that step
+		{"vkBeginCommandBuffer", deviceLost, kompute.ErrDeviceLost},
+	} {
+		e, err := engine.New(m, demo.folder.Tokenizer, config)
+		require.NoError(t, err)
+		control.Fail(at.function, 1, 1, at.result)
+		err = e.WarmUp(bg)
+		require.EqualValues(t, 1, control.Failed(), at)
+		control.Disarm()
+		if at.want == nil {
+			require.NoError(t, err, at)
+		} else {
+			require.ErrorIs(t, err, at.want, at)
+		}
+		requireSameTokens(t, want, answer(t, e, all))
+		require.NoError(t, e.Close(bg))
+	}
+}

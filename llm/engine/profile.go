@@ -38,9 +38,9 @@ func (e *Engine) Profile(ctx context.Context, times int) (all []StepProfile, err
 	return all, err
 }
 
-// whileIdle calls f once no step is in flight, and lets nothing start until it returns. It fails with ErrBusy while there
-// are requests. Where a scheduler is not open, the steps of its replica must be left alone: the device is being replaced, or has
-// failed for good.
+// whileIdle calls f once no step is in flight, and lets nothing start until it returns. It fails with ErrBusy while
+// there are requests. f must leave the steps of a replica alone whose scheduler is not open: its device is being
+// replaced, or has failed for good.
 func (e *Engine) whileIdle(f func() error) error {
 	if !e.made() {
 		return engineError(kompute.ErrClosed)

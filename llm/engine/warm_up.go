@@ -15,9 +15,10 @@ import (
 // cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is loaded, not compiled. Steps of which the host sees logits, or the
 // states of a model that generates, are not prepared.
 //
-// It stops between two steps when ctx ends, and returns the context's error; with [ErrBusy] when a request was
-// submitted meanwhile; and with the errors of the device, after which the engine still works as before. Where there is
-// no memory for a step, or steps cannot be captured, it does nothing.
+// It stops between two steps when ctx ends, and returns the context's error, and when a request was submitted, which
+// has to wait for the step that is being prepared; then it returns [ErrBusy]. It also fails with the errors of the
+// device, from which the engine recovers as New says. A step for which there is no memory is left out, and where steps
+// cannot be captured, or on the CPU backend, there is nothing to do.
 func (e *Engine) WarmUp(ctx context.Context) error {
 	if !e.made() {
 		return engineError(kompute.ErrClosed)
@@ -47,7 +48,7 @@ func (e *Engine) prepare(z size) error {
 }
 
 func (t *stepper) prepare(z size) error {
-	if t.uncaptured || t.sizes[z] != nil || t.model.Device().Backend() == "cpu" { // which has nothing to compile
+	if t.uncaptured || t.sizes[z] != nil || t.model.Device().Backend() == "cpu" {
 		return nil
 	}
 	c, err := t.capture(z)
