@@ -76,13 +76,13 @@ func (b *bench) promptOf(client int) []int {
 // runBatches measures every number of clients.
 func (b *bench) runBatches(ctx context.Context) error {
 	for _, clients := range b.batch {
-		b.shown.step(fmt.Sprintf("%d clients", clients))
+		b.shown.step(counted(clients, "client"))
 		r, err := b.runBatch(ctx, clients)
 		if r != nil {
 			b.results.Batches = append(b.results.Batches, r)
 		}
 		if err != nil {
-			return fmt.Errorf("%d clients: %w", clients, err)
+			return fmt.Errorf("%s: %w", counted(clients, "client"), err)
 		}
 	}
 	return nil
@@ -209,7 +209,7 @@ func printBatches(w io.Writer, all []*batch) error {
 	}
 	for _, r := range all {
 		if r.Drafted > 0 {
-			fmt.Fprintf(w, "%d clients: %.2f tokens guessed ahead for each that was generated, %.0f %% of them right\n", r.Clients, r.Drafted, 100*r.Accepted)
+			fmt.Fprintf(w, "%s: %.2f tokens guessed ahead for each that was generated, %.0f %% of them right\n", counted(r.Clients, "client"), r.Drafted, 100*r.Accepted)
 		}
 	}
 	return nil

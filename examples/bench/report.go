@@ -123,6 +123,14 @@ func printTests(w io.Writer, rows []row) error {
 	return t.Flush()
 }
 
+// counted returns a number of things.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // print prints the tables of one depth.
 func (p *profile) print(w io.Writer) error {
 	if len(p.Kernels) > 0 {
@@ -131,12 +139,12 @@ func (p *profile) print(w io.Writer) error {
 			what = fmt.Sprintf("the prompt's last piece as a region of %d rows, behind %d tokens", p.Rows, p.Depth)
 		}
 		if p.Clients > 0 {
-			what = fmt.Sprintf("a step of %d clients, of %d rows", p.Clients, p.Rows)
+			what = fmt.Sprintf("a step of %s, of %s", counted(p.Clients, "client"), counted(p.Rows, "row"))
 		}
 		fmt.Fprintf(w, "\n%s: %s µs of device time, %s with a timestamp around each dispatch; medians of %d:\n",
 			what, micros(float64(p.ReplayNanos)), micros(float64(p.TimedNanos)), p.Tokens)
 		if p.Workers > 0 {
-			fmt.Fprintf(w, "its %d threads wait %.1f%% of their time for each other\n", p.Workers, 100*p.Waiting)
+			fmt.Fprintf(w, "%.1f%% of the time of its %s is waiting for each other\n", 100*p.Waiting, counted(p.Workers, "thread"))
 		}
 		if err := p.printKernels(w); err != nil {
 			return err

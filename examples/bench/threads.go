@@ -52,10 +52,10 @@ func (b *bench) runThreads(ctx context.Context) error {
 // runWith runs every test with the number of threads that is set.
 func (b *bench) runWith(ctx context.Context, s *scaling) error {
 	for i, t := range b.tests() {
-		b.shown.step(fmt.Sprintf("%d threads: %s, %s", s.Threads, t.Name, t.Mode))
+		b.shown.step(fmt.Sprintf("%s: %s, %s", counted(s.Threads, "thread"), t.Name, t.Mode))
 		r, err := b.run(ctx, t)
 		if err != nil {
-			return fmt.Errorf("%d threads: %s, %s: %w", s.Threads, t.Name, t.Mode, err)
+			return fmt.Errorf("%s: %s, %s: %w", counted(s.Threads, "thread"), t.Name, t.Mode, err)
 		}
 		one := scalingRow{row: r, Speedup: 1}
 		if len(b.results.Scaling) > 0 {
@@ -69,7 +69,7 @@ func (b *bench) runWith(ctx context.Context, s *scaling) error {
 		}
 		s.Tests = append(s.Tests, one)
 		if err != nil {
-			return fmt.Errorf("%d threads: profile at depth %d: %w", s.Threads, t.Depth, err)
+			return fmt.Errorf("%s: profile at depth %d: %w", counted(s.Threads, "thread"), t.Depth, err)
 		}
 	}
 	return nil
