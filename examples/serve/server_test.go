@@ -235,3 +235,19 @@ func TestSeveralDevices(t *testing.T) {
 		require.Positive(t, n)
 	}
 }
+
+// Kernels are compiled before requests are accepted, unless a flag says otherwise; a signal ends that.
+func TestWarmUp(t *testing.T) {
+	for flag, warm := range map[string]bool{"--no-warm-up=false": true, "--no-warm-up": false} {
+		s := start(t, nil, flag)
+		require.Equal(t, warm, strings.Contains(s.said.String(), `msg="kernels are compiled"`), flag)
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		err := s.model.Load().warmUp(ctx, s.options, s.log)
+		if warm {
+			require.ErrorIs(t, err, context.Canceled)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}

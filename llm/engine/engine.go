@@ -266,3 +266,29 @@ func (e *Engine) failAll(running []*sequence) {
 		e.end(q, finish, err)
 	}
 }
+
+// whileIdle calls f once no step is in flight, and lets nothing start until it returns. It fails with ErrBusy while
+// there are requests. f must leave the steps of a replica alone whose scheduler is not open: its device is being
+// replaced, or has failed for good.
+func (e *Engine) whileIdle(f func() error) error {
+	if !e.made() {
+		return engineError(kompute.ErrClosed)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		switch {
+		case e.err != nil:
+			return e.err
+		case e.closing:
+			return engineError(kompute.ErrClosed)
+		case e.queue.busy():
+			return ErrBusy
+		case !slices.ContainsFunc(e.replicas, func(r *replica) bool { return r.inFlight.oldest() != nil }):
+			return f()
+		}
+		e.mu.Unlock() // a step that was started before the last answer ended is on its way
+		time.Sleep(time.Millisecond)
+		e.mu.Lock()
+	}
+}

@@ -40,12 +40,7 @@ func (d *groupDots) emit(order string) {
 		groupDotsSignature)
 	stride, pitch := arg("stride"), arg("pitch")
 	triple := tripled(pitch)
-	var at [2]reg.GPVirtual
-	var rows [2]rowAt
-	for i := range at {
-		at[i], d.factors[i] = GP64(), AllocLocal(64)
-		rows[i] = rowsAt(at[i], pitch, triple)
-	}
+	at, rows := factorRows(pitch, triple, &d.factors)
 	d.code, d.ahead = GP64(), GP64()
 	d.row = rowPointers(d.code, stride, 4)
 	for range d.xs {
@@ -65,6 +60,16 @@ func (d *groupDots) emit(order string) {
 	Label("store")
 	d.store()
 	nextRows(stride, pitch, triple, "scales", "biases")
+}
+
+// factorRows makes pointers to the scales and the biases of four rows, which lie pitch bytes apart, and room for those of
+// four groups.
+func factorRows(pitch, triple reg.GPVirtual, room *[2]Mem) (at [2]reg.GPVirtual, rows [2]rowAt) {
+	for i := range at {
+		at[i], room[i] = GP64(), AllocLocal(64)
+		rows[i] = rowsAt(at[i], pitch, triple)
+	}
+	return at, rows
 }
 
 const groupDotsSignature = "(out, out2 *float32, codes *byte, stride int, scales, biases *byte, pitch, factors int, x, x2 *byte, powers, powers2 *float32, blocks, fours int, control *byte, step int)"

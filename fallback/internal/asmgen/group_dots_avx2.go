@@ -30,12 +30,7 @@ func (d *narrowGroupDots) emit(order string) {
 	text("is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.", "groupDots%s%dAVX2", order, 128/d.groups)(groupDotsSignature)
 	stride, pitch := arg("stride"), arg("pitch")
 	triple := tripled(pitch)
-	var at [2]reg.GPVirtual
-	var rows [2]rowAt
-	for i := range at {
-		at[i], d.factors[i] = GP64(), AllocLocal(64)
-		rows[i] = rowsAt(at[i], pitch, triple)
-	}
+	at, rows := factorRows(pitch, triple, &d.factors)
 	d.code, d.ahead, d.x, d.powers = GP64(), GP64(), GP64(), GP64()
 	d.row = rowPointers(d.code, stride, 4)
 	d.constants()
@@ -86,21 +81,6 @@ func (d *narrowGroupDots) constants() {
 		d.numbers = YMM()
 		VBROADCASTI128(Mem{Base: arg("control")}, d.numbers)
 	}
-}
-
-var repeatedWords = map[string]Mem{}
-
-// repeated is a vector of the same words in memory.
-func repeated(name string, word uint32) Mem {
-	if table, ok := repeatedWords[name]; ok {
-		return table
-	}
-	table := GLOBL(name, 8|16)
-	for i := range 8 {
-		DATA(4*i, U32(word))
-	}
-	repeatedWords[name] = table
-	return table
 }
 
 // loadFactors stores four groups' scales and biases of four rows, group by group, and moves on.
@@ -207,27 +187,9 @@ func (d *narrowGroupDots) sums(vectors []int) (high, low reg.VecVirtual) {
 		}
 		firstHigh, firstLow := d.rowSums(2*pair, vectors)
 		secondHigh, secondLow := d.rowSums(2*pair+1, vectors)
-		pairs[pair] = [2]reg.VecVirtual{addInterleaved(firstHigh, secondHigh), addInterleaved(firstLow, secondLow)}
+		pairs[pair] = [2]reg.VecVirtual{avx2.addInterleaved(firstHigh, secondHigh), avx2.addInterleaved(firstLow, secondLow)}
 	}
-	return addAlternating(pairs[0][0], pairs[1][0]), addAlternating(pairs[0][1], pairs[1][1])
-}
-
-// addInterleaved adds up two lanes of a and of b each, in turns.
-func addInterleaved(a, b reg.VecVirtual) reg.VecVirtual {
-	t := YMM()
-	VPUNPCKLDQ(b, a, t)
-	VPUNPCKHDQ(b, a, a)
-	VPADDD(t, a, a)
-	return a
-}
-
-// addAlternating adds up what addInterleaved has left, of two rows each.
-func addAlternating(a, b reg.VecVirtual) reg.VecVirtual {
-	t := YMM()
-	VPUNPCKLQDQ(b, a, t)
-	VPUNPCKHQDQ(b, a, a)
-	VPADDD(t, a, a)
-	return a
+	return avx2.addAlternating(pairs[0][0], pairs[1][0]), avx2.addAlternating(pairs[0][1], pairs[1][1])
 }
 
 // rowSums returns a row's sums: of the limbs of weight 65536, and of the others.

@@ -53,46 +53,63 @@ const groupLimbsSignature = "(out *byte, x *float32, factors *float32, groups in
 func (l *groupLimbs) emit(order string) {
 	text("makes the limbs of groups of 32·pairs elements of x, and their factors, and returns the largest of their absolute values' bits. Elements fill whole parts, or both parts of a block.", "groupLimbs%sAVX512", order)(
 		groupLimbsSignature)
-	l.out, l.x = arg("out"), arg("x")
-	factors, groups, pairs := arg("factors"), arg("groups"), arg("pairs")
-	l.constants()
 	whole := 2 // pairs of a part, or of a block of two parts
 	if l.halves {
 		whole = 4
 	}
-	room, left, sum := GP64(), GP64(), ZMM()
-	MOVQ(U32(whole), room)
+	l.out, l.x = arg("out"), arg("x")
+	groupLoop{l, &l.out, avx512, across, whole, l.toNext()}.emit()
+	across(l.largest, VPMAXUD)
+	returnWord(l.largest)
+}
+
+// groupLoop is the loop over groups, in the form of an instruction set.
+type groupLoop struct {
+	form interface {
+		constants()
+		// power sets the power of two that brings a group to integers, and its inverse.
+		power(pairs, left reg.GPVirtual)
+		// pair writes the limbs of 32 elements and moves on.
+		pair(sum reg.VecVirtual)
+		inverse() reg.VecVirtual
+	}
+	out           *reg.GPVirtual
+	isa           isa
+	across        func(r reg.VecVirtual, op func(...Op)) // joins all lanes in the first
+	whole, toNext int                                    // pairs of a block or part, and how far it is from its end to the next one
+}
+
+func (g groupLoop) emit() {
+	factors, groups, pairs := arg("factors"), arg("groups"), arg("pairs")
+	g.form.constants()
+	room, left, sum := GP64(), GP64(), g.isa.vec()
+	MOVQ(U32(g.whole), room)
 
 	Label("group")
-	l.power(pairs, left)
-	avx512.zero(sum)
+	g.form.power(pairs, left)
+	g.isa.zero(sum)
 	MOVQ(pairs, left)
 	Label("pair")
-	l.pair(sum)
+	g.form.pair(sum)
 	DECQ(room)
 	JNZ(LabelRef("inside"))
-	MOVQ(U32(whole), room)
-	ADDQ(U32(l.toNext()), l.out)
+	MOVQ(U32(g.whole), room)
+	ADDQ(U32(g.toNext), *g.out)
 	Label("inside")
 	DECQ(left)
 	JNZ(LabelRef("pair"))
-	across(sum, VPADDD)
-	x := sum.AsX().(reg.VecVirtual)
+	g.across(sum, VPADDD)
+	x, inverse := sum.AsX().(reg.VecVirtual), g.form.inverse().AsX()
 	VCVTDQ2PS(x, x)
-	VMULSS(l.down.AsX(), x, x)
-	VMOVSS(l.down.AsX(), Mem{Base: factors})
+	VMULSS(inverse, x, x)
+	VMOVSS(inverse, Mem{Base: factors})
 	VMOVSS(x, Mem{Base: factors, Disp: 4})
 	ADDQ(U8(8), factors)
 	DECQ(groups)
 	JNZ(LabelRef("group"))
-
-	across(l.largest, VPMAXUD)
-	result := GP32()
-	VMOVD(l.largest.AsX(), result)
-	Store(result, ReturnIndex(0))
-	VZEROUPPER()
-	RET()
 }
+
+func (l *groupLimbs) inverse() reg.VecVirtual { return l.down }
 
 func (l *groupLimbs) constants() {
 	v := avx512
@@ -105,7 +122,6 @@ func (l *groupLimbs) constants() {
 	}
 }
 
-// power sets the power of two that brings a group to integers, and its inverse.
 func (l *groupLimbs) power(pairs, left reg.GPVirtual) {
 	most, t, at := ZMM(), ZMM(), GP64()
 	avx512.zero(most)
@@ -153,7 +169,6 @@ func across(z reg.VecVirtual, op func(...Op)) {
 	op(half, x, x)
 }
 
-// pair writes the limbs of 32 elements and moves on.
 func (l *groupLimbs) pair(sum reg.VecVirtual) {
 	n := [2]reg.VecVirtual{ZMM(), ZMM()}
 	for i, r := range n {

@@ -16,39 +16,17 @@ func (l *narrowGroupLimbs) emit() {
 	text("is groupLimbsHalvesAVX512 without AVX-512.", "groupLimbsHalvesAVX2")(groupLimbsSignature)
 	l.halves, l.store = true, l.part
 	l.out, l.x = arg("out"), arg("x")
-	factors, groups, pairs := arg("factors"), arg("groups"), arg("pairs")
-	l.constants()
-	l.up, l.down = YMM(), YMM()
-	room, left, sum := GP64(), GP64(), YMM()
-	const whole = 4 // pairs of a block
-	MOVQ(U32(whole), room)
-
-	Label("group")
-	l.power(pairs, left)
-	avx2.zero(sum)
-	MOVQ(pairs, left)
-	Label("pair")
-	l.pair(sum)
-	DECQ(room)
-	JNZ(LabelRef("inside"))
-	MOVQ(U32(whole), room)
-	ADDQ(U32(2*partBytes-64), l.out)
-	Label("inside")
-	DECQ(left)
-	JNZ(LabelRef("pair"))
-	acrossAll(sum, VPADDD)
-	x, down := sum.AsX().(reg.VecVirtual), l.down.AsX()
-	VCVTDQ2PS(x, x)
-	VMULSS(down, x, x)
-	VMOVSS(down, Mem{Base: factors})
-	VMOVSS(x, Mem{Base: factors, Disp: 4})
-	ADDQ(U8(8), factors)
-	DECQ(groups)
-	JNZ(LabelRef("group"))
+	groupLoop{l, &l.out, avx2, acrossAll, 4, 2*partBytes - 64}.emit()
 	l.end()
 }
 
-// power sets the power of two that brings a group to integers, and its inverse.
+func (l *narrowGroupLimbs) constants() {
+	l.limbs.constants()
+	l.up, l.down = YMM(), YMM()
+}
+
+func (l *narrowGroupLimbs) inverse() reg.VecVirtual { return l.down }
+
 func (l *narrowGroupLimbs) power(pairs, left reg.GPVirtual) {
 	most, t, at := YMM(), YMM(), GP64()
 	avx2.zero(most)
@@ -74,7 +52,6 @@ func (l *narrowGroupLimbs) power(pairs, left reg.GPVirtual) {
 	VPSLLD(U8(23), l.down, l.down)
 }
 
-// pair writes the limbs of 32 elements and moves on.
 func (l *narrowGroupLimbs) pair(sum reg.VecVirtual) {
 	n := avx2.vecs(4)
 	for i, r := range n {

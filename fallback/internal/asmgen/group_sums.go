@@ -178,17 +178,27 @@ func (d *groupDots) packedCodes(row int) (parts []reg.VecVirtual) {
 func transposedSums(r [4]reg.VecVirtual) reg.VecVirtual {
 	pairs := [2]reg.VecVirtual{}
 	for i := range pairs {
-		a, b, t := r[2*i], r[2*i+1], ZMM()
-		VPUNPCKLDQ(b, a, t)
-		VPUNPCKHDQ(b, a, a)
-		VPADDD(t, a, a)
-		pairs[i] = a
+		pairs[i] = avx512.addInterleaved(r[2*i], r[2*i+1])
 	}
-	t := ZMM()
-	VPUNPCKLQDQ(pairs[1], pairs[0], t)
-	VPUNPCKHQDQ(pairs[1], pairs[0], pairs[0])
-	VPADDD(t, pairs[0], pairs[0])
-	return pairs[0]
+	return avx512.addAlternating(pairs[0], pairs[1])
+}
+
+// addInterleaved adds up two lanes of a and of b each, in turns.
+func (v isa) addInterleaved(a, b reg.VecVirtual) reg.VecVirtual {
+	return v.addUnpacked(a, b, VPUNPCKLDQ, VPUNPCKHDQ)
+}
+
+// addAlternating adds up what addInterleaved has left, of two vectors each.
+func (v isa) addAlternating(a, b reg.VecVirtual) reg.VecVirtual {
+	return v.addUnpacked(a, b, VPUNPCKLQDQ, VPUNPCKHQDQ)
+}
+
+func (v isa) addUnpacked(a, b reg.VecVirtual, low, high func(...Op)) reg.VecVirtual {
+	t := v.vec()
+	low(b, a, t)
+	high(b, a, a)
+	VPADDD(t, a, a)
+	return a
 }
 
 // floats returns the sums of each group of a block, of four rows.

@@ -176,6 +176,21 @@ func (v isa) constant(bits uint32) reg.VecVirtual {
 // constant is that of AVX2.
 func constant(bits uint32) reg.VecVirtual { return avx2.constant(bits) }
 
+var repeatedWords = map[string]Mem{}
+
+// repeated is a vector of the same words in memory, of 256 bits.
+func repeated(name string, word uint32) Mem {
+	if table, ok := repeatedWords[name]; ok {
+		return table
+	}
+	table := GLOBL(name, 8|16)
+	for i := range 8 {
+		DATA(4*i, U32(word))
+	}
+	repeatedWords[name] = table
+	return table
+}
+
 func (v isa) loadInts(m Mem, r reg.VecVirtual) {
 	if v.wide() {
 		VMOVDQU32(m, r)

@@ -59,8 +59,13 @@ func (l *limbs) constants() {
 // end returns the largest of the absolute values' bits.
 func (l *limbs) end() {
 	acrossAll(l.largest, VPMAXUD)
+	returnWord(l.largest)
+}
+
+// returnWord ends a function that returns the first word of a vector.
+func returnWord(r reg.VecVirtual) {
 	result := GP32()
-	VMOVD(l.largest.AsX(), result)
+	VMOVD(r.AsX(), result)
 	Store(result, ReturnIndex(0))
 	VZEROUPPER()
 	RET()
