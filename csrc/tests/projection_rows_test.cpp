@@ -144,58 +144,66 @@ static void check_some_epilogues(const Device &device, const std::vector<Rows> &
     }
 }
 
-// With x in registers; with columns divided among workgroups; and with a dispatch of its own for x.
-TEST(a_projection_takes_several_rows) {
+static const std::string kFragments = "projection_fragments.narrow_subgroup_khr,",
+                         kHeld = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8",
+                         kParts = "projection_parts.narrow_subgroup_khr8,projection_parts.narrow_subgroup_dot8";
+
+// Runs the cases without the disabled kernels, and more of them where the driver runs all.
+static void takes_several_rows(const std::string &disabled, std::vector<Rows> cases) {
     setenv("KOMPUTE_GO_FUSION_ON_CPU", "1", 1);
-    const std::string fragments = "projection_fragments.narrow_subgroup_khr,",
-                      held = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8",
-                      parts = "projection_parts.narrow_subgroup_khr8,projection_parts.narrow_subgroup_dot8";
-    for (const std::string &disabled : {std::string(), held, held + "," + parts}) {
-        const std::string all = fragments + disabled;
-        kpx_device_options options{};
-        options.disabled = all.c_str();
-        Device device = open_device(options);
-        std::vector<Rows> cases{{5, 352, 40, 32, 1},
-                                // Integers span as many columns as the driver's subgroups allow.
-                                {5, 640, 40, 128, 1, 4, 0, DT_FLOAT32, 0.0f, kInfinity},
-                                {2, 448, 24, 64, 0}, // two rows in a workgroup, and a last chunk with half of its units
-                                {3, 384, 24, 32, 1, 4, QUANTIZATION_MXFP4},
-                                {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4},
-                                {5, 352, 24, 32, 1, 4, 0, DT_BFLOAT16}};
-        if (disabled == held) { // slices of one part and of two
-            cases = {{16, 352, 40, 32, 1},
-                     {16, 384, 40, 64, 0, 8},
-                     {3, 1024, 17, 128, 0},
-                     {5, 448, 24, 64, 0},
-                     {3, 352, 24, 32, 1, 4, 0, DT_FLOAT16}};
-        } else if (!disabled.empty()) { // on CPU drivers, two blocks of rows in a workgroup
-            cases = {{16, 352, 40, 32, 0}, {16, 384, 40, 64, 0, 8}, {16, 640, 40, 128, 1}, {5, 384, 24, 64, 0, 3}};
-        }
-        if (runs_every_case()) {
-            cases.insert(cases.end(), {{16, 1024, 17, 128, 0},
-                                       {37, 352, 40, 32, 1},
-                                       {40, 2560, 40, 128, 0},
-                                       {7, 9728, 40, 64, 1},
-                                       {5, 384, 24, 128, 1, 2},
-                                       {37, 352, 40, 32, 1, 8},
-                                       {5, 384, 24, 32, 1, 6},
-                                       {20, 352, 24, 32, 0, 5},
-                                       {5, 352, 24, 32, 0, 3},
-                                       {3, 352, 24, 32, 1, 2},
-                                       {20, 384, 40, 32, 0, 4, QUANTIZATION_MXFP4},
-                                       {16, 384, 40, 16, 1, 4, QUANTIZATION_NVFP4},
-                                       {7, 2560, 2720, 16, 0, 4, QUANTIZATION_NVFP4},
-                                       {3, 256, 40, 16, 0, 4, QUANTIZATION_NVFP4}});
-        }
-        check_some_epilogues(device, cases);
+    const std::string all = kFragments + disabled;
+    kpx_device_options options{};
+    options.disabled = all.c_str();
+    Device device = open_device(options);
+    if (runs_every_case()) {
+        cases.insert(cases.end(), {{16, 1024, 17, 128, 0},
+                                   {37, 352, 40, 32, 1},
+                                   {40, 2560, 40, 128, 0},
+                                   {7, 9728, 40, 64, 1},
+                                   {5, 384, 24, 128, 1, 2},
+                                   {37, 352, 40, 32, 1, 8},
+                                   {5, 384, 24, 32, 1, 6},
+                                   {20, 352, 24, 32, 0, 5},
+                                   {5, 352, 24, 32, 0, 3},
+                                   {3, 352, 24, 32, 1, 2},
+                                   {20, 384, 40, 32, 0, 4, QUANTIZATION_MXFP4},
+                                   {16, 384, 40, 16, 1, 4, QUANTIZATION_NVFP4},
+                                   {7, 2560, 2720, 16, 0, 4, QUANTIZATION_NVFP4},
+                                   {3, 256, 40, 16, 0, 4, QUANTIZATION_NVFP4}});
     }
+    check_some_epilogues(device, cases);
+}
+
+TEST(a_projection_takes_several_rows_in_registers) {
+    takes_several_rows("", {{5, 352, 40, 32, 1},
+                            // Integers span as many columns as the driver's subgroups allow.
+                            {5, 640, 40, 128, 1, 4, 0, DT_FLOAT32, 0.0f, kInfinity},
+                            {2, 448, 24, 64, 0}, // two rows in a workgroup, and a last chunk with half of its units
+                            {3, 384, 24, 32, 1, 4, QUANTIZATION_MXFP4},
+                            {5, 448, 24, 16, 0, 4, QUANTIZATION_NVFP4},
+                            {5, 352, 24, 32, 1, 4, 0, DT_BFLOAT16}});
+}
+
+// Slices of one part and of two.
+TEST(a_projection_divides_columns_of_several_rows_among_workgroups) {
+    takes_several_rows(kHeld, {{16, 352, 40, 32, 1},
+                               {16, 384, 40, 64, 0, 8},
+                               {3, 1024, 17, 128, 0},
+                               {5, 448, 24, 64, 0},
+                               {3, 352, 24, 32, 1, 4, 0, DT_FLOAT16}});
+}
+
+// On CPU drivers, two blocks of rows in a workgroup.
+TEST(a_projection_makes_several_rows_in_a_dispatch_of_their_own) {
+    takes_several_rows(kHeld + "," + kParts,
+                       {{16, 352, 40, 32, 0}, {16, 384, 40, 64, 0, 8}, {16, 640, 40, 128, 1}, {5, 384, 24, 64, 0, 3}});
 }
 
 // With matrices made in registers, where the device passes their check, but not by projection_held.
 static Device with_fragments(bool variant) {
     kpx_device_options options{};
     options.batch_variant = variant;
-    options.disabled = "projection_held.narrow_subgroup_khr8,projection_held.narrow_subgroup_dot8";
+    options.disabled = kHeld.c_str();
     return open_device(options);
 }
 
