@@ -218,7 +218,7 @@ func TestSignalsCleanUp(t *testing.T) {
 			require.Eventually(t, func() bool {
 				files, err := filepath.Glob(filepath.Join(dir, "*", "config.json"))
 				return err == nil && len(files) > 0
-			}, 30*time.Second, time.Millisecond)
+			}, time.Minute, time.Millisecond)
 			require.NoError(t, cmd.Process.Signal(s))
 			var exit *exec.ExitError
 			require.ErrorAs(t, cmd.Wait(), &exit)

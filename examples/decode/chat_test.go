@@ -118,7 +118,7 @@ func (p *typist) sees(text string) (before string) {
 			before = string(p.seen.Next(at + len(text)))
 		}
 		return at >= 0
-	}, 30*time.Second, 5*time.Millisecond, "waiting for %q", text)
+	}, time.Minute, 5*time.Millisecond, "waiting for %q", text)
 	return before
 }
 

@@ -41,12 +41,12 @@ func TestLongInternalErrors(t *testing.T) {
 // A client that does not take a whole answer is reported as one that does not take a stream.
 func TestAnswersThatNobodyTakes(t *testing.T) {
 	answer := script(func(context.Context, engine.Request) iter.Seq[string] {
-		return slices.Values([]string{strings.Repeat("x", 32<<20)})
+		return slices.Values([]string{strings.Repeat("x", 8<<20)})
 	})
 	s := start(t, func(m *loaded) {
 		answer(m)
 		m.embed = func(context.Context, engine.EmbedRequest) ([][]float32, error) {
-			return [][]float32{make([]float32, 8<<20)}, nil
+			return [][]float32{make([]float32, 2<<20)}, nil
 		}
 	}, "--stall", "200ms")
 	for path, body := range map[string]string{
@@ -55,13 +55,14 @@ func TestAnswersThatNobodyTakes(t *testing.T) {
 		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 		require.NoError(t, err)
 		defer c.Close()
+		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(64<<10)) // so that 8 MB do not fit into what the system buffers
 		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 		require.NoError(t, err)
 		require.Eventually(t, func() bool {
 			_, metrics := s.get("/metrics")
 			return strings.Contains(metrics, `kompute_requests_total{route="POST `+path+`",status="499"} 1`)
-		}, 10*time.Second, 10*time.Millisecond, path)
+		}, time.Minute, 10*time.Millisecond, path)
 	}
-	require.Eventually(t, func() bool { return strings.Count(s.said.String(), errGone.message) == 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(s.said.String(), errGone.message) == 3 }, time.Minute, time.Millisecond)
 	require.NotContains(t, s.said.String(), "level=ERROR")
 }

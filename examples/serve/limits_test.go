@@ -74,7 +74,7 @@ const ask, askStream = `{"messages":[{"role":"user","content":"Hi"}]}`, `{"strea
 // idle waits until no request is worked on.
 func (s service) idle() {
 	s.Helper()
-	require.Eventually(s, func() bool { return len(s.slots) == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(s, func() bool { return len(s.slots) == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestBusy(t *testing.T) {
@@ -113,10 +113,10 @@ func TestClientGoesAway(t *testing.T) {
 				response.Body.Close()
 			}
 		}()
-		require.Eventually(t, func() bool { return e.Stats().Running > 0 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return e.Stats().Running > 0 }, time.Minute, time.Millisecond)
 		cancel()
 		<-done
-		require.Eventually(t, func() bool { return e.Stats().Running == 0 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return e.Stats().Running == 0 }, time.Minute, time.Millisecond)
 		s.idle()
 	}
 	require.Equal(t, e.Stats().Pages, e.Stats().FreePages)
@@ -175,7 +175,7 @@ func TestTimeoutOfASlowReader(t *testing.T) {
 	_, err = fmt.Fprintf(c, "%sContent-Length: %d\r\n\r\n%s", head, len(askStream), askStream)
 	require.NoError(t, err)
 	ended := func() bool { return strings.Contains(s.said.String(), "msg=request") }
-	require.Eventually(t, ended, 30*time.Second, time.Millisecond)
+	require.Eventually(t, ended, time.Minute, time.Millisecond)
 	s.idle()
 }
 
@@ -236,10 +236,10 @@ func TestSlowReader(t *testing.T) {
 	defer c.Close()
 	_, err = fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(askStream), askStream)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(s.slots) == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.slots) == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, http.StatusOK, s.post("/v1/chat/completions", `{"max_tokens":1,`+ask[1:]).status)
 	s.idle()
-	require.Eventually(t, func() bool { return strings.Contains(s.said.String(), errGone.message) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(s.said.String(), errGone.message) }, time.Minute, time.Millisecond)
 	require.NotContains(t, s.said.String(), "level=ERROR")
 	// The connection of a client that did read is not affected by the limit of an earlier
 	// answer.

@@ -72,7 +72,7 @@ func runProgram(t *testing.T, flags ...string) *program {
 			p.address = m[1]
 		}
 		return m != nil
-	}, 30*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	return p
 }
 

@@ -121,7 +121,7 @@ func TestAttachDoesNotWait(t *testing.T) {
 func TestWorkersEnd(t *testing.T) {
 	withThreads(t, 4, func() {
 		For(100, 1e6, func(lo, hi int) { time.Sleep(time.Millisecond) })
-		require.Eventually(t, func() bool { return all.Load() == 0 }, 5*time.Second, idleTime)
+		require.Eventually(t, func() bool { return all.Load() == 0 }, time.Minute, idleTime)
 		// And they start again.
 		var n atomic.Int64
 		For(100, 1e6, func(lo, hi int) { n.Add(int64(hi - lo)) })
