@@ -1,11 +1,14 @@
 #include "runtime/kernels.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "abi/guard.hpp"
 #include "abi/text.hpp"
 #include "runtime/device.hpp"
+#include "runtime/spirv_specialized.hpp"
 
 namespace kpx {
 
@@ -32,8 +35,14 @@ size_t PipelineKey::Hash::operator()(const PipelineKey &key) const {
     return size_t(hash);
 }
 
+// It was only measured on CPU drivers.
+static bool wants_specialized(const DeviceTraits &device) {
+    const char *wanted = getenv("KOMPUTE_GO_SPECIALIZE");
+    return wanted != nullptr ? strcmp(wanted, "0") != 0 : device.is_cpu;
+}
+
 Kernels::Kernels(Device &device, std::string_view disabled)
-    : device_(device), cache_(device.handle(), device.physical()) {
+    : device_(device), cache_(device.handle(), device.physical()), specialize_(wants_specialized(device.traits())) {
     for (uint32_t i = 0; i < embedded_kernel_count; i++) {
         const EmbeddedKernel &kernel = embedded_kernels[i];
         Variant &variant = variants_.emplace_back(kernel);
@@ -65,9 +74,6 @@ Kernels::~Kernels() {
     const vk::Device device = device_.handle();
     for (auto &entry : pipelines_) {
         device.destroyPipeline(entry.second.handle);
-    }
-    for (auto &entry : modules_) {
-        device.destroyShaderModule(entry.second);
     }
     for (auto &entry : layouts_) {
         device.destroyPipelineLayout(entry.second.pipeline);
@@ -165,7 +171,8 @@ Pipeline Kernels::built(const PipelineKey &key, Making making) {
         return made;
     }
     // Built without the registry's mutex: compiling can take long, and others should not have to wait.
-    made.handle = build(module(*key.variant->code), key.spec, made.layout, subgroups_of(key));
+    const vk::UniqueShaderModule module = load_specialized(*key.variant->code, key.spec);
+    made.handle = build(*module, key.spec, made.layout, subgroups_of(key));
     std::lock_guard<std::mutex> lock(mutex_);
     try {
         auto entry = pipelines_.emplace(key, made);
@@ -231,13 +238,13 @@ vk::ShaderModule Kernels::load(const uint32_t *spirv, size_t bytes) {
     return device_.handle().createShaderModule({{}, bytes, spirv});
 }
 
-vk::ShaderModule Kernels::module(const EmbeddedKernel &kernel) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    vk::ShaderModule &found = modules_[&kernel];
-    if (!found) {
-        found = load(kernel.spirv, kernel.bytes());
+vk::UniqueShaderModule Kernels::load_specialized(const EmbeddedKernel &kernel, const SpecConstants &spec) {
+    std::optional<std::vector<uint32_t>> code;
+    if (specialize_) {
+        code = specialized(kernel.spirv, size_t(kernel.end - kernel.spirv), spec.values.data(), spec.count);
     }
-    return found;
+    const auto module = code ? load(code->data(), code->size() * sizeof(uint32_t)) : load(kernel.spirv, kernel.bytes());
+    return vk::UniqueShaderModule(module, device_.handle());
 }
 
 Numbered<vk::Pipeline> Kernels::build(vk::ShaderModule module, const SpecConstants &spec, const Layout &layout,

@@ -142,16 +142,16 @@ class Kernels {
     Pipeline noted(const PipelineKey &key, Making making); // the same, noting a refusal
     void note_refusal(const PipelineKey &key, const std::string &reason);
     void build_ahead(const PipelineKey &key);
-    vk::ShaderModule module(const EmbeddedKernel &kernel);
+    vk::UniqueShaderModule load_specialized(const EmbeddedKernel &kernel, const SpecConstants &spec);
 
     Device &device_;
     PipelineCache cache_;
+    bool specialize_;                             // whether drivers get modules without what their constants rule out
     std::deque<Variant> variants_;                // fixed once constructed, but for their states
     std::map<std::string_view, Family> families_; // likewise
     std::atomic<uint64_t> refusals_{0};
     std::mutex mutex_; // guards the maps below
     std::map<std::pair<uint32_t, uint32_t>, Layout> layouts_;
-    std::unordered_map<const EmbeddedKernel *, vk::ShaderModule> modules_;
     std::unordered_map<PipelineKey, Pipeline, PipelineKey::Hash> pipelines_;
     std::unordered_set<PipelineKey, PipelineKey::Hash> refused_;
 };

@@ -104,6 +104,12 @@ std::optional<uint32_t> combined(uint32_t op, uint32_t a, uint32_t b) {
     return quotient ? quotient : compared(op, a, b);
 }
 
+// An operation of two values that one of them decides.
+std::optional<uint32_t> decided(uint32_t op, uint32_t known) {
+    const bool is_and = op == spv::OpLogicalAnd, is_or = op == spv::OpLogicalOr;
+    return (is_and && known == 0) || (is_or && known != 0) ? std::optional(known) : std::nullopt;
+}
+
 bool is_known_type(uint32_t op) {
     switch (op) {
     case spv::OpTypeBool:
@@ -168,7 +174,9 @@ void SpirvTypes::instruction(const uint32_t *words, uint32_t count) {
         }
         break;
     case spv::OpSpecConstantOp:
-        operation(words, count);
+        if (count > 4) {
+            operation(words[1], words[2], words[3], words + 4, count - 4);
+        }
         break;
     default:
         declare(words, count);
@@ -306,29 +314,36 @@ std::optional<uint32_t> SpirvTypes::given(const uint32_t *words) {
     return spec_[*id];
 }
 
-// An operation of constants: its result is unknown if one of them is, or if the operation is not among those above.
-void SpirvTypes::operation(const uint32_t *words, uint32_t count) {
-    if (count < 5 || type(words[1]).packed != 4) {
+void SpirvTypes::compute(const uint32_t *words, uint32_t count) {
+    if (count > 3) {
+        operation(words[1], words[2], words[0] & spv::OpCodeMask, words + 3, count - 3);
+    }
+}
+
+// An operation of constants. Its result is unknown if one that it depends on is, or if the operation is not among those
+// above.
+void SpirvTypes::operation(uint32_t type_id, uint32_t result_id, uint32_t op, const uint32_t *operands, uint32_t n) {
+    if (type(type_id).packed != 4) {
         return;
     }
-    const uint32_t op = words[3], n = count - 4;
-    const uint32_t *operands = words + 4;
     const auto a = value(operands[0]), b = n > 1 ? value(operands[1]) : std::nullopt;
     std::optional<uint32_t> result;
     if (op == spv::OpCompositeExtract) {
         result = extracted(operands, n);
     } else if (op == spv::OpSelect && n == 3 && a) {
         result = value(operands[*a != 0 ? 1 : 2]);
-    } else if (n == 1 && a && type(words[1]).op != spv::OpTypeFloat) {
+    } else if (n == 1 && a && type(type_id).op != spv::OpTypeFloat) {
         result = op == spv::OpNot          ? std::optional(~*a)
                  : op == spv::OpSNegate    ? std::optional(0 - *a)
                  : op == spv::OpLogicalNot ? std::optional(uint32_t(*a == 0))
                                            : std::nullopt;
     } else if (n == 2 && a && b) {
         result = combined(op, *a, *b);
+    } else if (n == 2 && (a || b)) {
+        result = decided(op, a ? *a : *b);
     }
     if (result) {
-        values_[words[2]] = *result;
+        values_[result_id] = *result;
     }
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,10 @@ class SpirvTypes {
     std::optional<uint32_t> value(uint32_t id) const; // of a constant of 32 bits
     bool has(uint32_t id, uint32_t decoration) const { return literal(id, decoration).has_value(); }
     std::optional<uint32_t> literal(uint32_t id, uint32_t decoration) const; // of a decoration, 0 if it has none
+    // Computes what an instruction of a function returns, if it is an operation of constants. words[1] is its type,
+    // words[2] its result.
+    void compute(const uint32_t *words, uint32_t count);
+    void set_value(uint32_t id, uint32_t value) { values_[id] = value; }
     // The number of specialization constants, of which some may be missing.
     uint32_t spec_constants() const { return spec_constants_; }
 
@@ -47,7 +52,7 @@ class SpirvTypes {
     std::optional<uint32_t> member_literal(uint32_t structure, uint32_t member, uint32_t decoration) const;
     void constant(const uint32_t *words, uint32_t count);
     std::optional<uint32_t> given(const uint32_t *words); // a specialization constant's value
-    void operation(const uint32_t *words, uint32_t count);
+    void operation(uint32_t type, uint32_t result, uint32_t op, const uint32_t *operands, uint32_t n);
     std::optional<uint32_t> extracted(const uint32_t *operands, uint32_t count) const;
 
     const uint32_t *spec_;
@@ -57,7 +62,7 @@ class SpirvTypes {
     std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint32_t> member_decorations_; // by struct, member, decoration
     std::map<uint32_t, SpirvType> types_;
     std::map<uint32_t, uint64_t> before_last_; // bytes of an array that has strides, without its last element
-    std::map<uint32_t, uint32_t> values_;
+    std::unordered_map<uint32_t, uint32_t> values_;
     std::map<uint32_t, std::vector<uint32_t>> parts_; // of composite constants
 };
 

@@ -6,6 +6,9 @@ const std::vector<uint32_t> spirv_add_one =
 const std::vector<uint32_t> spirv_atomic_sum =
 #include "spirv/atomic_sum.inc"
     ;
+const std::vector<uint32_t> spirv_branches =
+#include "spirv/branches.inc"
+    ;
 const std::vector<uint32_t> spirv_mix_neighbours =
 #include "spirv/mix_neighbours.inc"
     ;
