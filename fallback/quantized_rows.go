@@ -66,8 +66,8 @@ type PreparedRows struct {
 	keepsFloats bool
 	floats      []float32 // the rows, if products may need them
 
-	// endless has the floats of each row with infinities or NaNs, or whose sums of a group
-	// overflow: whole numbers cannot represent them. Those of other rows are empty.
+	// endless has the floats of each row with infinities, NaNs or numbers so large that whole numbers
+	// cannot represent them: the sums of a group might overflow. Those of other rows are empty.
 	endless [][]float32
 	memory  []float32 // that Reset makes
 }

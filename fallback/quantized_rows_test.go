@@ -222,6 +222,12 @@ func TestSameBits(t *testing.T) {
 			w, scales, biases := randomQuantized(t, rng, q, n, k)
 			if q.Mode == opdef.ModeMXFP4 {
 				scales.Data[rng.IntN(len(scales.Data))] = 253 // 2^126, of which 6 exceed float32
+			} else if q.Mode == opdef.ModeAffine && rng.IntN(2) == 0 { // some products are -0
+				for _, a := range []array.Array{scales, biases} {
+					for i := range len(a.Data) / a.DType.Size() {
+						setAt(a, i, rng.NormFloat64()*0x1p-140)
+					}
+				}
 			}
 			m, err := NewQuantizedRows(w, scales, biases, q)
 			require.NoError(t, err)
@@ -232,6 +238,9 @@ func TestSameBits(t *testing.T) {
 			x := make([]float32, 40*k)
 			for i := range x {
 				x[i] = float32(rng.NormFloat64() * math.Exp2(float64(rng.IntN(20)-10)))
+			}
+			for i := range 5 * k {
+				x[20*k+i] *= 0x1p-20
 			}
 			for range 5 {
 				x[rng.IntN(len(x))] = float32(math.Inf(1))
@@ -258,6 +267,32 @@ func TestSameBits(t *testing.T) {
 		}
 	}
 	require.Equal(t, tiles, same)
+}
+
+// Numbers that only a part of a product makes too large for float32 have finite products with any number of rows.
+func TestHugeNumbers(t *testing.T) {
+	const n, k, huge = 4, 128, 3e38
+	w := must(t, slices.Repeat([]uint32{0x99999999}, n*k/8), n, k/8) // 9 in every place
+	scales, biases := must(t, slices.Repeat([]float32{0.25}, n), n, 1), must(t, slices.Repeat([]float32{-2}, n), n, 1)
+	m, err := NewQuantizedRows(w, scales, biases, Quantization{GroupSize: k, Bits: 4})
+	require.NoError(t, err)
+	for _, level := range simd.Levels() {
+		defer simd.Use(simd.Use(level))
+		for _, rows := range []int{1, 2, 4, 9, 16, 40} {
+			var p PreparedRows
+			m.Reset(&p, rows)
+			for i := range rows {
+				x := make([]float32, k)
+				x[i] = huge
+				p.Set(i, x)
+			}
+			out := make([]float32, rows*n)
+			m.Multiply(out, n, &p, 0, n)
+			for _, v := range out {
+				require.InEpsilon(t, huge*(0.25*9-2), v, 1e-5, "%v, %d rows", level, rows)
+			}
+		}
+	}
 }
 
 // A row with an infinity is computed without whole numbers, and changes nothing for the others; nor does a scale that is

@@ -41,11 +41,12 @@ func TestAssistTellsWhetherItDidAnything(t *testing.T) {
 	j.open(1)
 	turn, ok := j.look()
 	require.True(t, ok)
+	waiting := newJob(nil, 1)
 	a, b := j.take(0, &turn) // and does not finish it
 	require.Less(t, a, b)
-	require.True(t, j.assist(2), "the rest")
-	require.False(t, j.assist(2), "all pieces are taken")
+	require.True(t, j.assist(2, waiting, 0), "the rest")
+	require.False(t, j.assist(2, waiting, 0), "all pieces are taken")
 	j.done(&turn, 0, b-a)
-	require.True(t, j.assist(2), "the next turn")
-	require.False(t, j.assist(2), "the job is over")
+	require.True(t, j.assist(2, waiting, 0), "the next turn")
+	require.False(t, j.assist(2, waiting, 0), "the job is over")
 }

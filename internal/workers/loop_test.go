@@ -1,6 +1,7 @@
 package workers
 
 import (
+	"bytes"
 	"flag"
 	"runtime"
 	"sync"
@@ -133,4 +134,50 @@ func BenchmarkFor(b *testing.B) {
 	for range b.N {
 		For(8, 1e5, func(lo, hi int) {})
 	}
+}
+
+// A caller that helps with another loop while it waits comes back when its own loop is done, not when the other one is.
+func TestHelpersComeBack(t *testing.T) {
+	withThreads(t, 3, func() {
+		for range 4 {
+			begins, other := make(chan struct{}), make(chan struct{})
+			var helping atomic.Bool
+			var ended, last atomic.Int64 // when the own loop ended, and when a part of the other one was begun
+			me := goroutine()
+			go func() {
+				defer close(other)
+				<-begins
+				For(200, 1e6, func(lo, hi int) {
+					if goroutine() == me {
+						helping.Store(true)
+						last.Store(int64(now()))
+					}
+					time.Sleep(time.Duration(hi-lo) * time.Millisecond)
+				})
+			}()
+			var once sync.Once
+			For(2, 1e6, func(lo, hi int) {
+				if goroutine() == me {
+					time.Sleep(2 * time.Millisecond) // so that a worker takes the other half
+					return
+				}
+				once.Do(func() { close(begins) })
+				for since := now(); !helping.Load() && now()-since < 20*time.Millisecond; {
+					time.Sleep(50 * time.Microsecond)
+				}
+				ended.Store(int64(now()))
+			})
+			once.Do(func() { close(begins) })
+			<-other
+			if e := ended.Load(); e != 0 {
+				require.Less(t, time.Duration(last.Load()-e), 30*time.Millisecond)
+			}
+		}
+	})
+}
+
+// goroutine returns the number of this goroutine.
+func goroutine() string {
+	var b [64]byte
+	return string(bytes.Fields(b[:runtime.Stack(b[:], false)])[1])
 }

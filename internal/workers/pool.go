@@ -98,8 +98,7 @@ func worker() {
 	defer timer.Stop()
 	for {
 		poll()
-		if tooMany() {
-			all.Add(-1)
+		if leave() {
 			return
 		}
 		if !rest(timer) {
@@ -108,6 +107,19 @@ func worker() {
 				return
 			}
 			all.Add(1) // the caller may have counted on this worker
+		}
+	}
+}
+
+// leave counts a worker as ended if there are too many.
+func leave() bool {
+	for {
+		n := all.Load()
+		if int(n) < runtime.GOMAXPROCS(0) {
+			return false
+		}
+		if all.CompareAndSwap(n, n-1) {
+			return true
 		}
 	}
 }
@@ -128,7 +140,7 @@ func rest(timer *time.Timer) bool {
 	}
 }
 
-// poll works on posted jobs until there have been none for pollTime.
+// poll works on posted jobs until there have been none for pollTime, or there are too many workers.
 func poll() {
 	polling.Add(1)
 	defer polling.Add(-1)
@@ -139,6 +151,9 @@ func poll() {
 			polling.Add(-1)
 			j.join()
 			polling.Add(1)
+			if tooMany() {
+				return
+			}
 			since = now()
 		}
 		if i%64 == 0 { // some microseconds
@@ -198,8 +213,9 @@ func find(inside *job) *job {
 	return nil
 }
 
-// help works on another job's loop, if there is one, and reports whether it did anything.
-func help(inside *job) bool {
+// help works on another job's loop, if there is one, for a worker that waits for the end of a turn of inside. It reports
+// whether it did anything.
+func help(inside *job, state uint64) bool {
 	j := find(inside)
 	if j == nil {
 		return false
@@ -208,7 +224,7 @@ func help(inside *job) bool {
 	if !ok {
 		return false
 	}
-	worked := j.assist(me)
+	worked := j.assist(me, inside, state)
 	j.detach(me)
 	return worked
 }

@@ -95,19 +95,14 @@ func (j *job) serve(me int, as role) {
 	}
 }
 
-// assist takes part in the current turn for a worker that is waiting in another job, and must be
-// back there soon. It reports whether there was anything to do.
-func (j *job) assist(me int) (worked bool) {
+// assist takes part in the current turn for a worker that waits in another job, until waiting is no longer in that
+// state. It reports whether there was anything to do.
+func (j *job) assist(me int, waiting *job, state uint64) (worked bool) {
 	t, ok := j.look()
 	if !ok {
 		return false
 	}
-	if me < t.shares {
-		pieces := j.work(me, &t, me)
-		j.done(&t, me, pieces)
-		worked = pieces > 0
-	}
-	for j.steal(me, &t) {
+	for waiting.state.Load() == state && j.takeFrom(me, me, &t) {
 		worked = true
 	}
 	return worked
@@ -163,9 +158,12 @@ func (j *job) work(me int, t *turnOf, share int) (pieces int) {
 }
 
 // steal does a part of the share of another worker, and reports whether there was any.
-func (j *job) steal(me int, t *turnOf) bool {
-	for k := 1; k <= t.shares && j.state.Load() == t.state; k++ {
-		i := (me + k) % t.shares
+func (j *job) steal(me int, t *turnOf) bool { return j.takeFrom(me+1, me, t) }
+
+// takeFrom does a part of the first share that still has any, from share first on, and reports whether there was one.
+func (j *job) takeFrom(first, me int, t *turnOf) bool {
+	for k := 0; k < t.shares && j.state.Load() == t.state; k++ {
+		i := (first + k) % t.shares
 		if a, b := j.take(i, t); a != b {
 			c := &j.slots[me].context
 			c.follows = false
@@ -188,7 +186,7 @@ func (j *job) await(me int, t *turnOf, as role) bool {
 	for i := 1; j.state.Load() == t.state; i++ {
 		if i == look {
 			look *= 2 // looking slows the working threads down
-			if help(j) {
+			if help(j, t.state) {
 				i, look, first, since = 0, patience, 0, 0
 				continue
 			}

@@ -22,7 +22,7 @@ type Codes struct {
 	GroupSize                  int // 16, 32, 64 or 128; 16 in the natural order, or with a table
 	// Table, if not nil, has the numbers of codes in the order Halves.
 	// GroupDots takes it for groups of 32, with biases, and for groups of 16, without: its numbers must
-	// then be 12 too large, which GroupDots subtracts. CodeDots takes no table.
+	// then be 12 too large, which GroupDots subtracts, and at most 63. CodeDots takes no table.
 	Table *Table
 	// Packed, if not 0, is the number of bits of codes that are packed, in the order Natural.
 	// GroupDots takes them for one row of x where TakesPacked, and CodeDots does not.
@@ -96,6 +96,10 @@ func (c *Codes) wider(k, rows int) Codes {
 	w := Codes{Order: c.Order, GroupSize: c.GroupSize, Groups: k / c.GroupSize, Stride: c.bytes(k), Table: c.Table, Packed: c.Packed}
 	w.Data = make([]byte, rows*w.Stride)
 	w.Scales, w.Biases = make([]float32, rows*w.Groups+GroupSlack), make([]float32, rows*w.Groups+GroupSlack)
+	minusZero := float32(math.Copysign(0, -1)) // a sum of -0 stays -0 only if what is added is -0, too
+	for i := range w.Scales {
+		w.Scales[i], w.Biases[i] = minusZero, minusZero
+	}
 	return w
 }
 

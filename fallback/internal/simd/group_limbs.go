@@ -62,7 +62,7 @@ func (l *GroupLimbs) Prepare(space []float32, x []float32, order Order, groupSiz
 		return false
 	}
 	for g := range groups {
-		if s := l.factors[2*g+1]; s-s != 0 {
+		if !isWhole(l.factors[2*g], l.factors[2*g+1]) {
 			return false
 		}
 	}

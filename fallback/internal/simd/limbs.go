@@ -89,6 +89,9 @@ func (l *Limbs) Prepare(space []byte, x []float32, order Order) {
 // float32, unless scales or biases are huge.
 const mostPower = 0x1p60
 
+// isWhole reports whether whole numbers represent a group with that power and sum, so that its products are finite.
+func isWhole(power, sum float32) bool { return power <= mostPower && sum-sum == 0 }
+
 // isLarge reports whether a unit's power is larger than that.
 func (l *Limbs) isLarge() bool {
 	size, elements := l.Order.blockBytes(), l.Order.Elements()

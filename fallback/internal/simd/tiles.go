@@ -136,8 +136,8 @@ func (t *Tiles) place(row int) (limb, factor int) {
 	return block*t.blockBytes() + i*t.step, block*t.blockFactors() + i
 }
 
-// Set sets row i. It returns false if the row has infinities or NaNs, or sums that
-// are: its products would be NaN. Different rows may be set at the same time;
+// Set sets row i. It returns false if the row has infinities or NaNs, or numbers so large
+// that its products might be. Different rows may be set at the same time;
 // all must be set before Multiply.
 func (t *Tiles) Set(i int, x []float32) bool {
 	if i+1 == t.rows { // and not in Reset, since others may have used the space since then
@@ -149,7 +149,7 @@ func (t *Tiles) Set(i int, x []float32) bool {
 		return false
 	}
 	for g := range t.k / t.codes.GroupSize {
-		if s := t.factors[factors+2*tileRows*g+tileRows]; s-s != 0 {
+		if at := factors + 2*tileRows*g; !isWhole(t.factors[at], t.factors[at+tileRows]) {
 			return false
 		}
 	}
