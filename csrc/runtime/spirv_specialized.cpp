@@ -83,7 +83,7 @@ class Specializer {
         bool stays = block.only == 0;
         if (blocks.is_loop(block)) {
             stays = block.repeats;
-            if (!stays && !is_straight(blocks, block, blocks.next(block))) {
+            if (!stays && (block.only == 0 || !is_straight(blocks, block, blocks.next(block)))) {
                 return false; // a loop of one round would have to become a construct of another kind
             }
         } else if (blocks.op(block.last) == spv::OpSwitch) {
