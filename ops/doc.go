@@ -31,7 +31,13 @@
 //
 // Floats of every type are computed in float32 and rounded once, to nearest
 // even, when a 16-bit result is stored. Integers are computed in their own type
-// and wrap around.
+// and wrap around. Devices may take floats below the smallest normal one for zero;
+// the CPU backend does not.
+//
+// Where Vulkan itself runs on the CPU, its driver may end long loops early and
+// report no error. So calls whose rows are too long for it, from some 40,000 elements
+// in a matrix product to millions in a scan, are computed by the CPU backend, or
+// refused by a device opened WithStrict.
 //
 // # Errors
 //

@@ -19,6 +19,9 @@ bool SpirvBlocks::is_loop(const SpirvBlock &block) const {
 
 void SpirvBlocks::parse(size_t &at) {
     for (; op(at) != spv::OpFunctionEnd; at += length(at)) {
+        if (op(at) == spv::OpLine || op(at) == spv::OpNoLine) {
+            continue; // also between blocks
+        }
         if (op(at) == spv::OpLabel) {
             index_[words_[at + 1]] = blocks_.size();
             blocks_.emplace_back();
@@ -29,15 +32,15 @@ void SpirvBlocks::parse(size_t &at) {
         if (op(at) == spv::OpSelectionMerge || op(at) == spv::OpLoopMerge) {
             block.merge = at;
         }
-        block.last = at;
+        block.terminator = at;
         block.end = at + length(at);
     }
 }
 
 bool SpirvBlocks::follow(SpirvTypes &types) {
-    blocks_.front().ways_in = 1;
+    blocks_.front().predecessors = 1;
     for (size_t i = 0; i < blocks_.size(); i++) {
-        if (blocks_[i].ways_in > 0 && !follow_block(types, i)) {
+        if (blocks_[i].predecessors > 0 && !follow_block(types, i)) {
             return false;
         }
     }
@@ -46,22 +49,25 @@ bool SpirvBlocks::follow(SpirvTypes &types) {
 
 bool SpirvBlocks::follow_block(SpirvTypes &types, size_t index) {
     SpirvBlock &block = blocks_[index];
-    for (size_t at = block.begin; at < block.last; at += length(at)) {
+    for (size_t at = block.begin; at < block.terminator; at += length(at)) {
         if (op(at) == spv::OpPhi) {
             phi(types, index, at);
         } else if (result(at) != 0) {
             types.compute(words_ + at, length(at));
         }
     }
-    block.only = way_out(types, block);
+    block.only_target = target_of(types, block);
+    if (op(block.terminator) == spv::OpSwitch && block.only_target == 0 && !has_words_for_cases(block)) {
+        return false;
+    }
     bool known = true;
     targets(block, [&](uint32_t label) { known = enter(label, index) && known; });
     return known;
 }
 
-// The label of the only block that this one goes to, or 0.
-uint32_t SpirvBlocks::way_out(const SpirvTypes &types, const SpirvBlock &block) const {
-    const uint32_t *last = words_ + block.last, code = op(block.last);
+// The label of the only block that this one can go to, or 0.
+uint32_t SpirvBlocks::target_of(const SpirvTypes &types, const SpirvBlock &block) const {
+    const uint32_t *last = words_ + block.terminator, code = op(block.terminator);
     if (code == spv::OpBranch) {
         return last[1];
     }
@@ -75,7 +81,7 @@ uint32_t SpirvBlocks::way_out(const SpirvTypes &types, const SpirvBlock &block) 
     if (code == spv::OpBranchConditional) {
         return last[*chosen != 0 ? 2 : 3];
     }
-    for (uint32_t i = 3; i + 1 < length(block.last); i += 2) { // a known selector has 32 bits
+    for (uint32_t i = 3; i + 1 < length(block.terminator); i += 2) { // a known selector has 32 bits
         if (last[i] == *chosen) {
             return last[i + 1];
         }
@@ -83,17 +89,27 @@ uint32_t SpirvBlocks::way_out(const SpirvTypes &types, const SpirvBlock &block) 
     return last[2];
 }
 
+// Whether the cases of a switch are one word each, and not two: the second word of a case is hardly a label.
+bool SpirvBlocks::has_words_for_cases(const SpirvBlock &block) const {
+    for (uint32_t i = 4; i < length(block.terminator); i += 2) {
+        if (index_.count(words_[block.terminator + i]) == 0) {
+            return false;
+        }
+    }
+    return length(block.terminator) % 2 == 1;
+}
+
 // Calls visit with the label of each block that this one may go to.
 template <typename Visit> void SpirvBlocks::targets(const SpirvBlock &block, Visit visit) const {
-    const uint32_t *last = words_ + block.last;
-    if (block.only != 0) {
-        visit(block.only);
-    } else if (op(block.last) == spv::OpBranchConditional) {
+    const uint32_t *last = words_ + block.terminator;
+    if (block.only_target != 0) {
+        visit(block.only_target);
+    } else if (op(block.terminator) == spv::OpBranchConditional) {
         visit(last[2]);
         visit(last[3]);
-    } else if (op(block.last) == spv::OpSwitch) {
+    } else if (op(block.terminator) == spv::OpSwitch) {
         visit(last[2]);
-        for (uint32_t i = 4; i < length(block.last); i += 2) {
+        for (uint32_t i = 4; i < length(block.terminator); i += 2) {
             visit(last[i]);
         }
     }
@@ -102,7 +118,7 @@ template <typename Visit> void SpirvBlocks::targets(const SpirvBlock &block, Vis
 // A block comes after all that go to it, unless it is the beginning of a loop.
 bool SpirvBlocks::enter(uint32_t label, size_t from) {
     SpirvBlock &to = labelled(label);
-    to.ways_in++;
+    to.predecessors++;
     if (index_.at(label) > from) {
         return true;
     }

@@ -14,12 +14,12 @@ namespace kpx {
 struct SpirvBlock {
     uint32_t label = 0;
     size_t begin = 0; // of the first instruction after the label
-    size_t merge = 0; // of OpSelectionMerge or OpLoopMerge; 0: no construct begins with this block
-    size_t last = 0;  // of the instruction that ends the block
-    size_t end = 0;
-    uint32_t only = 0;    // the label of the block that it always goes to; 0: there are several, or none
-    uint32_t ways_in = 0; // from blocks that can be reached
-    bool repeats = false; // it is the beginning of a loop, and can be reached from within
+    size_t merge = 0; // OpSelectionMerge or OpLoopMerge; 0: the block is no header of a construct
+    size_t terminator = 0;
+    size_t end = 0;            // after the terminator
+    uint32_t only_target = 0;  // the label of the block that it always goes to; 0: there are several, or none
+    uint32_t predecessors = 0; // edges from blocks that can be reached
+    bool repeats = false;      // it is a loop's header, and the loop can be continued
 };
 
 class SpirvBlocks {
@@ -34,14 +34,13 @@ class SpirvBlocks {
 
     std::vector<SpirvBlock> &all() { return blocks_; }
     SpirvBlock &labelled(uint32_t label) { return blocks_[index_.at(label)]; }
-    bool is_reached(uint32_t label) { return labelled(label).ways_in > 0; }
-    // Whether control can get from one block directly to another.
+    bool is_reached(uint32_t label) { return labelled(label).predecessors > 0; }
+    // Whether there is an edge from one block to another that can be taken.
     bool goes(uint32_t from, uint32_t to);
     bool is_loop(const SpirvBlock &block) const;
-    // Of the construct that begins with a block: the label of the block after it.
-    uint32_t after(const SpirvBlock &block) const { return words_[block.merge + 1]; }
-    // Of a loop: the label of the block where its next round begins to be prepared.
-    uint32_t next(const SpirvBlock &block) const { return words_[block.merge + 2]; }
+    // The labels that a header names, of the block after the construct and of the one that continues a loop.
+    uint32_t merge_block(const SpirvBlock &block) const { return words_[block.merge + 1]; }
+    uint32_t continue_target(const SpirvBlock &block) const { return words_[block.merge + 2]; }
 
     uint32_t op(size_t at) const { return words_[at] & 0xffff; }
     uint32_t length(size_t at) const { return words_[at] >> 16; }
@@ -50,7 +49,8 @@ class SpirvBlocks {
 
   private:
     bool follow_block(SpirvTypes &types, size_t index);
-    uint32_t way_out(const SpirvTypes &types, const SpirvBlock &block) const;
+    uint32_t target_of(const SpirvTypes &types, const SpirvBlock &block) const;
+    bool has_words_for_cases(const SpirvBlock &block) const;
     void phi(SpirvTypes &types, size_t index, size_t at);
     bool enter(uint32_t label, size_t from);
     template <typename Visit> void targets(const SpirvBlock &block, Visit visit) const;

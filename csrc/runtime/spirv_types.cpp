@@ -76,7 +76,7 @@ std::optional<uint32_t> compared(uint32_t op, uint32_t a, uint32_t b) {
     return {};
 }
 
-// An operation of two constants, as far as the sizes of arrays are likely to need it.
+// An operation of two constants, as far as the sizes of arrays and control flow are likely to need it.
 std::optional<uint32_t> combined(uint32_t op, uint32_t a, uint32_t b) {
     switch (op) {
     case spv::OpIAdd:
@@ -293,7 +293,7 @@ void SpirvTypes::constant(const uint32_t *words, uint32_t count) {
     const bool truth = op == spv::OpConstantTrue || op == spv::OpSpecConstantTrue;
     if (const auto replaced = given(words)) {
         values_[words[2]] = type(words[1]).op == spv::OpTypeBool ? *replaced != 0 : *replaced;
-    } else if (count == 4 || type(words[1]).op == spv::OpTypeBool) {
+    } else if (type(words[1]).packed == 4) { // the operations on narrower ones differ
         values_[words[2]] = count == 4 ? words[3] : truth;
     }
 }

@@ -126,7 +126,44 @@ uint nested(uint v) {
     return v;
 }
 
+// A loop that runs once and is only continued from within a switch.
+uint once(uint v) {
+    if (v != 3) {
+        do {
+            switch (A) {
+            case 0:
+                if (v > 9) {
+                    v += 100;
+                    break;
+                }
+                v += 7;
+                continue;
+            case 1:
+                continue;
+            }
+            return v;
+        } while (B == 3);
+        v *= 2;
+    }
+    return v + 1;
+}
+
 void main() {
     uint i = gl_GlobalInvocationID.x, v = x[i];
-    x[i] = KIND == 0 ? returns(v) : KIND == 1 ? switches(v) : KIND == 2 ? loops(v) : nested(v);
+    switch (KIND) {
+    case 0:
+        x[i] = returns(v);
+        break;
+    case 1:
+        x[i] = switches(v);
+        break;
+    case 2:
+        x[i] = loops(v);
+        break;
+    case 3:
+        x[i] = nested(v);
+        break;
+    default:
+        x[i] = once(v);
+    }
 }

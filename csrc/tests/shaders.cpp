@@ -9,6 +9,9 @@ const std::vector<uint32_t> spirv_atomic_sum =
 const std::vector<uint32_t> spirv_branches =
 #include "spirv/branches.inc"
     ;
+const std::vector<uint32_t> spirv_branches_O0 =
+#include "spirv/branches_O0.inc"
+    ;
 const std::vector<uint32_t> spirv_mix_neighbours =
 #include "spirv/mix_neighbours.inc"
     ;

@@ -46,19 +46,21 @@ bool is_valid(const uint32_t *, size_t) {
 
 TEST(a_specialized_module_computes_the_same) {
     const Device device = open_device();
-    uint32_t whole = 0;
-    for (uint32_t i = 0; i < 48; i++) {
-        const std::vector<uint32_t> spec{i / 12, i % 4, i / 4 % 3};
-        const auto code =
-            kpx::specialized(spirv_branches.data(), spirv_branches.size(), spec.data(), uint32_t(spec.size()));
-        if (!code) {
-            whole++;
-            continue;
+    for (const auto *module : {&spirv_branches, &spirv_branches_O0}) {
+        uint32_t whole = 0;
+        for (uint32_t i = 0; i < 60; i++) {
+            const std::vector<uint32_t> spec{i / 12, i % 4, i / 4 % 3};
+            const auto code = kpx::specialized(module->data(), module->size(), spec.data(), uint32_t(spec.size()));
+            if (!code) {
+                whole++;
+                continue;
+            }
+            CHECK(code->size() < module->size());
+            CHECK(is_valid(code->data(), code->size()));
+            CHECK(computed(device, *code, spec) == computed(device, *module, spec));
         }
-        CHECK(code->size() < spirv_branches.size() / 2);
-        CHECK(computed(device, *code, spec) == computed(device, spirv_branches, spec));
+        CHECK(whole <= 50); // loops that run once and end in several places stay, and without -O the rest with them
     }
-    CHECK(whole < 12); // those with loops of one round that end in several places
 }
 
 // The constants of a kernel seldom fit together here, but may have any values as far as its blocks are concerned.
