@@ -37,7 +37,7 @@
 // Where Vulkan itself runs on the CPU, its driver may end long loops early and
 // report no error. So calls whose rows are too long for it, from some 40,000 elements
 // in a matrix product to millions in a scan, are computed by the CPU backend, or
-// refused by a device opened WithStrict.
+// refused by a device opened with [kompute.WithStrict].
 //
 // # Errors
 //
