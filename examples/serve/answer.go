@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -52,6 +53,9 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 		return err
 	}
 	ids, err := m.folder.EncodeChatWith(r.Context(), messages, chat.Options{Tools: q.Tools, Variables: variables})
+	if errors.Is(err, generate.ErrPrompt) {
+		err = bad("messages", "%v", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -199,11 +199,14 @@ func TestResponseFormat(t *testing.T) {
 		require.True(t, jsontext.Value(a.Choices[0].Message.Content).IsValid(), a.Choices[0].Message.Content)
 	}
 	require.Equal(t, byte('{'), strings.TrimSpace(a.Choices[0].Message.Content)[0])
-	for _, wrong := range []string{`{"type":"yaml"}`, `{"type":"json_schema"}`, `{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`} {
+	for _, wrong := range []string{`{"type":"yaml"}`, `{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`} {
 		a = s.post("/v1/chat/completions", `{"response_format":`+wrong+`,`+question+`}`)
 		require.Equal(t, http.StatusBadRequest, a.status, wrong)
 		require.Contains(t, a.Error.Param, "response_format")
 	}
+	a = s.post("/v1/chat/completions", `{"response_format":{"type":"json_schema"},`+question+`}`)
+	require.Equal(t, http.StatusBadRequest, a.status)
+	require.Equal(t, "response_format.json_schema.schema", a.Error.Param)
 }
 
 // A model that knows nothing of tools still calls the one that it must call.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -117,6 +118,8 @@ func (o *options) check() error {
 		return errors.New("--replace-device must not be negative")
 	case o.engine.Sequences < 1 || o.engine.Queue < 1:
 		return errors.New("--sequences and --queue must be positive")
+	case o.engine.Sequences > math.MaxInt32 || o.engine.Queue > math.MaxInt32:
+		return fmt.Errorf("--sequences and --queue must not exceed %d", math.MaxInt32)
 	}
 	if _, known := poolings[o.pooling]; !known {
 		return fmt.Errorf("--pooling %q is neither last nor mean", o.pooling)

@@ -127,6 +127,9 @@ func callForm(tools []stdjson.RawMessage, exactly bool) (grammar.Alternative, er
 func (f *responseFormat) schema() ([]byte, error) {
 	switch f.Type {
 	case "json_schema":
+		if len(f.JSONSchema.Schema) == 0 {
+			return nil, bad("response_format.json_schema.schema", "there is none")
+		}
 		return f.JSONSchema.Schema, nil
 	case "json_object":
 		return []byte(`{"type":"object"}`), nil

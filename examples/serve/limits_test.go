@@ -294,7 +294,7 @@ func TestRefusedBodies(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	s := start(t, nil, "--api-key", "secret")
-	for key, want := range map[string]int{"": 401, "Bearer": 401, "Bearer wrong": 401, "Bearer secret2": 401, "Bearer secret": 200} {
+	for key, want := range map[string]int{"": 401, "Bearer": 401, "Bearer wrong": 401, "Bearer secret2": 401, "secret": 401, "Bearer secret": 200, "bearer secret": 200} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/models", nil)
 		require.NoError(t, err)
 		r.Header.Set("Authorization", key)

@@ -183,6 +183,7 @@ func TestCommandLine(t *testing.T) {
 		"--stall":             {"--stall", "0s"},
 		"--drain-delay":       {"--drain-delay", "-1s"},
 		"--queue":             {"--queue", "0"},
+		"must not exceed":     {"--queue", "9223372036854775807"},
 		"--max-body":          {"--max-body", "-1"},
 		"--replace-device":    {"--replace-device", "-1"},
 		"--pooling":           {"--pooling", "cls"},
@@ -195,6 +196,14 @@ func TestCommandLine(t *testing.T) {
 	} {
 		require.ErrorContains(t, run(t.Context(), args, io.Discard, io.Discard), want)
 	}
+}
+
+func TestGarbagePercent(t *testing.T) {
+	require.Equal(t, 20, garbagePercent(1000<<20, 800<<20), "what else there is")
+	require.Equal(t, 8, garbagePercent(800<<20, 790<<20), "at least 64 MB")
+	require.Equal(t, 1, garbagePercent(100<<30, 100<<30), "of a large heap")
+	require.Equal(t, 64, garbagePercent(100<<20, 8<<30), "of tensors elsewhere")
+	require.Equal(t, 100, garbagePercent(10<<20, 8<<30), "not more than usual")
 }
 
 // writeCertificate makes a certificate for 127.0.0.1.

@@ -9,6 +9,9 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -76,6 +79,7 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 	if err := m.warmUp(ctx, o, log); err != nil {
 		return nil, err
 	}
+	m.limitGarbage()
 	m.context = m.folder.Limits().Context
 	if o.engine.Context > 0 {
 		m.context = o.engine.Context
@@ -97,6 +101,32 @@ func openModel(ctx context.Context, o *options, log *slog.Logger) (_ *loaded, er
 	}
 	m.tools, err = showsTools(ctx, m.folder)
 	return m, err
+}
+
+// limitGarbage lets garbage grow to the size of what is on Go's heap beside tensors, which the CPU backend keeps there.
+// Go would let it grow to the size of both: a service with 8 GB of weights would come to take 16 GB. Collecting it more
+// often costs little, since tensors have no pointers to follow. GOGC has its usual meaning if it is set.
+func (m *loaded) limitGarbage() {
+	tensors := int64(0)
+	for _, d := range m.devices() {
+		if d.Backend() == "cpu" {
+			tensors += d.Stats().LiveBytes
+		}
+	}
+	if tensors == 0 || os.Getenv("GOGC") != "" {
+		return
+	}
+	runtime.GC()
+	var heap runtime.MemStats
+	runtime.ReadMemStats(&heap)
+	debug.SetGCPercent(garbagePercent(int64(heap.HeapAlloc), tensors))
+}
+
+// garbagePercent returns how large garbage may become, in percent of a heap with so many bytes of tensors, of which some
+// may be elsewhere. 64 MB are always allowed.
+func garbagePercent(heap, tensors int64) int {
+	other := max(heap-tensors, 64<<20)
+	return int(min(max(100*other/heap, 1), 100))
 }
 
 // warmUp compiles the kernels that requests need. If a device fails meanwhile, requests find out whether it recovers.

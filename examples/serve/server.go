@@ -93,9 +93,9 @@ func writeText(w http.ResponseWriter, status int, text string) {
 // guarded calls h with the model, if the request is allowed.
 func (s *server) guarded(w http.ResponseWriter, r *http.Request, h handler) error {
 	if s.options.apiKey != "" {
-		given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		sum := sha256.Sum256([]byte(given)) // of equal length, so that the time reveals nothing
-		if subtle.ConstantTimeCompare(sum[:], s.key[:]) != 1 {
+		if subtle.ConstantTimeCompare(sum[:], s.key[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
 			return &apiError{status: http.StatusUnauthorized, code: "invalid_api_key", message: "the API key is missing or wrong"}
 		}
 	}
@@ -155,7 +155,9 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if note.began {
 		note.status = e.status // what logs and metrics say of an answer that was cut off
 	} else {
-		skipBody(w, r)
+		if e.status != http.StatusRequestTimeout { // after which a client gets no more time
+			skipBody(w, r)
+		}
 		e.write(w)
 	}
 }
