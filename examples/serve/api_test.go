@@ -208,7 +208,7 @@ func TestBadRequests(t *testing.T) {
 		`{"messages":[{"role":"user","content":3}]}`:                               "messages.0.content: this number is wrong",
 		`{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`:          `messages.0.content: unsupported: a part of type "image_url"`,
 		`{"messages":[{"role":"robot","content":"x"}]}`:                            `messages.0.role: "robot"`,
-		`{"messages":[{"role":"user","content":""}]}`:                              "empty",
+		`{"messages":[{"role":"user","content":""}]}`:                              "messages: invalid prompt: empty",
 		`{"temperature":NaN,` + question + `}`:                                     "not valid JSON",
 		`{"messages":[],"temperature":1e999}`:                                      "temperature",
 		`{"model":"gpt",` + question + `}`:                                         `there is no "gpt"`,
