@@ -10,7 +10,18 @@
 
 namespace kpx {
 
-// Places are counted in words from the beginning of the module.
+// The instructions of a module. Places are counted in words from its beginning.
+class SpirvCode {
+  public:
+    explicit SpirvCode(const uint32_t *words) : words_(words) {}
+
+    uint32_t op(size_t at) const { return words_[at] & 0xffff; }
+    uint32_t length(size_t at) const { return words_[at] >> 16; }
+
+  protected:
+    const uint32_t *words_;
+};
+
 struct SpirvBlock {
     uint32_t label = 0;
     size_t begin = 0; // of the first instruction after the label
@@ -22,9 +33,9 @@ struct SpirvBlock {
     bool repeats = false;      // it is a loop's header, and the loop can be continued
 };
 
-class SpirvBlocks {
+class SpirvBlocks : public SpirvCode {
   public:
-    explicit SpirvBlocks(const uint32_t *module) : words_(module) {}
+    using SpirvCode::SpirvCode;
 
     // Takes the blocks of a function, from its first label to its OpFunctionEnd, where `at` is left.
     void parse(size_t &at);
@@ -42,8 +53,6 @@ class SpirvBlocks {
     uint32_t merge_block(const SpirvBlock &block) const { return words_[block.merge + 1]; }
     uint32_t continue_target(const SpirvBlock &block) const { return words_[block.merge + 2]; }
 
-    uint32_t op(size_t at) const { return words_[at] & 0xffff; }
-    uint32_t length(size_t at) const { return words_[at] >> 16; }
     // The id of what an instruction of a function computes; 0: nothing.
     uint32_t result(size_t at) const;
 
@@ -55,7 +64,6 @@ class SpirvBlocks {
     bool enter(uint32_t label, size_t from);
     template <typename Visit> void targets(const SpirvBlock &block, Visit visit) const;
 
-    const uint32_t *words_;
     std::vector<SpirvBlock> blocks_;             // in the module's order
     std::unordered_map<uint32_t, size_t> index_; // by label
 };

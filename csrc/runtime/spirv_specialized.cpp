@@ -13,10 +13,10 @@ namespace {
 constexpr size_t kHeaderWords = 5; // of a module
 constexpr size_t kIdsWord = 3;     // ids are below it
 
-class Specializer {
+class Specializer : SpirvCode {
   public:
     Specializer(const uint32_t *words, size_t count, const uint32_t *spec, uint32_t n_spec)
-        : words_(words), count_(count), types_(spec, n_spec), dropped_(words[kIdsWord]) {}
+        : SpirvCode(words), count_(count), types_(spec, n_spec), dropped_(words[kIdsWord]) {}
 
     std::optional<std::vector<uint32_t>> run() {
         size_t functions = kHeaderWords;
@@ -42,9 +42,6 @@ class Specializer {
     }
 
   private:
-    uint32_t op(size_t at) const { return words_[at] & spv::OpCodeMask; }
-    uint32_t length(size_t at) const { return words_[at] >> spv::WordCountShift; }
-
     // Whether it names or decorates a value that the function does not compute any more.
     bool is_about_dropped(size_t at) const {
         switch (op(at)) {
@@ -197,7 +194,6 @@ class Specializer {
         out_[begin] = uint32_t(out_.size() - begin) << spv::WordCountShift | spv::OpPhi;
     }
 
-    const uint32_t *words_;
     size_t count_;
     SpirvTypes types_;
     std::vector<bool> dropped_; // by id: the function does not compute it any more

@@ -1,10 +1,14 @@
 // Modules without what their specialization constants rule out compute the same, and are valid.
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <string>
 
 #ifdef KPX_SPIRV_TOOLS
 #include <spirv-tools/libspirv.h>
 #endif
 
+#include "failing.hpp"
 #include "runtime/embedded.hpp"
 #include "runtime/spirv_specialized.hpp"
 #include "shaders.hpp"
@@ -27,6 +31,32 @@ std::vector<uint32_t> computed(const Device &device, const std::vector<uint32_t>
     const kpx_array x = words_of(buffer, n, KPX_READ_WRITE);
     REQUIRE_OK(kpx_dispatch(stream.get(), algorithm.get(), &x, 1, groups, nullptr, 0, &err));
     return download(stream, buffer, n);
+}
+
+PFN_vkCreateShaderModule create;
+size_t created_bytes; // of the last module
+
+VkResult create_and_note(VkDevice device, const VkShaderModuleCreateInfo *info, const VkAllocationCallbacks *callbacks,
+                         VkShaderModule *out) {
+    created_bytes = info->codeSize;
+    return create(device, info, callbacks, out);
+}
+
+// The bytes of the module that a device gets for an addition.
+size_t bytes_for_addition(const char *specialize) {
+    const char *name = "KOMPUTE_GO_SPECIALIZE", *found = getenv(name);
+    const std::optional<std::string> before = found != nullptr ? std::optional<std::string>(found) : std::nullopt;
+    specialize != nullptr ? setenv(name, specialize, 1) : unsetenv(name);
+    const Device device = open_device();
+    before ? setenv(name, before->c_str(), 1) : unsetenv(name);
+    const Stream stream = new_stream(device);
+    const Storage a = new_storage(device, 64), out = new_storage(device, 64);
+    upload(stream, a, std::vector<uint32_t>(16, 1));
+    create = VULKAN_HPP_DEFAULT_DISPATCHER.vkCreateShaderModule;
+    FAILING(vkCreateShaderModule, create_and_note);
+    add_words(stream, a, a, out, 16);
+    CHECK(download(stream, out, 16) == std::vector<uint32_t>(16, 2));
+    return created_bytes;
 }
 
 #ifdef KPX_SPIRV_TOOLS
@@ -61,6 +91,16 @@ TEST(a_specialized_module_computes_the_same) {
         }
         CHECK(whole <= 50); // loops that run once and end in several places stay, and without -O the rest with them
     }
+}
+
+TEST(cpu_drivers_get_specialized_modules) {
+    const size_t whole = bytes_for_addition("0"), part = bytes_for_addition("1");
+    CHECK(part < whole / 2);
+    CHECK(bytes_for_addition(nullptr) == (is_cpu_driver() ? part : whole));
+    const auto *end = kpx::embedded_kernels + kpx::embedded_kernel_count;
+    CHECK(std::any_of(kpx::embedded_kernels, end, [&](const kpx::EmbeddedKernel &k) {
+        return std::string(k.kernel) == "binary" && k.bytes() == whole;
+    }));
 }
 
 // The constants of a kernel seldom fit together here, but may have any values as far as its blocks are concerned.
