@@ -133,7 +133,7 @@ void multiply_span(uint held, uint slice) {
     EXCHANGE_INTEGERS(sums, 2)
     [[unroll]] for (uint k = 0; k < KEPT; k++) {
         uvec2 bits = affine[held * KEPT + k];
-        if (PAIR) { // by masks, without a branch
+        if (PAIR && !ONE_PAIR) { // by masks, without a branch
             uvec2 second = uvec2(kept_stream(k) >= ROWS ? 0xffffffffu : 0u);
             bits = (bits & ~second) | (second_affine[held * KEPT + k] & second);
         }
@@ -154,7 +154,7 @@ void multiply(uint held, uint slice) {
     bool exists = EVEN || slice * LANES + lane() < UNITS;
     [[unroll]] for (uint s = 0; s < KEPT; s++) {
         uint from = (held * STREAMS + s) * BITS;
-        uvec2 bits = PAIR && s >= ROWS ? second_affine[held * KEPT + s] : affine[held * KEPT + s];
+        uvec2 bits = PAIR && !ONE_PAIR && s >= ROWS ? second_affine[held * KEPT + s] : affine[held * KEPT + s];
         float sum;
         if (SMALL_FLOATS && !LIMBS) {
             sum = small_result(from, bits);

@@ -4,10 +4,13 @@
 #ifndef PROJECTION_WEIGHTS_GLSL
 #define PROJECTION_WEIGHTS_GLSL
 
+// A pair whose matrices are one: the second one's rows follow the first one's, which has as many.
+const bool ONE_PAIR = PAIR && ONE_MATRIX != 0;
+
 // In each buffer: BITS words of the unit of each stream, then the words that contain the scale and bias
-// (without biases: both scales) of the streams whose sums the lane completes (kept_stream), from either matrix of
-// a pair. These are kept as loaded: any operation on them here would have to wait for the load, and so would
-// everything after it.
+// (without biases: both scales) of the streams whose sums the lane completes (kept_stream); of a pair without
+// ONE_PAIR those of either matrix. These are kept as loaded: any operation on them here would have to wait for the
+// load, and so would everything after it.
 const uint KEPT = STREAMS > SPAN ? STREAMS / SPAN : 1;
 uint words[2 * STREAMS * BITS];
 uvec2 affine[2 * KEPT], second_affine[2 * KEPT];
@@ -21,8 +24,9 @@ const uint SCALES = HALVES == 2 ? 2 : 1; // units that share one
 const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
 
 // The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of the units of a slice of ROWS rows of
-// matrix `set`: i, or with ONE_MATRIX any of them. weight##i is an element. Loads are volatile, since drivers would
-// otherwise move them to where their values are needed, behind the barrier that ends the preparation of x.
+// matrix `set`: i, or with ONE_MATRIX any of them; with ONE_PAIR the first one, whose offsets then serve for both and
+// take fewer registers. weight##i is an element. Loads are volatile, since drivers would otherwise move them to where
+// their values are needed, behind the barrier that ends the preparation of x.
 #define MATRIX(i, slot) \
     layout(set = 0, binding = slot) volatile readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
     layout(set = 0, binding = slot) volatile readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \
@@ -73,15 +77,17 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
         uint from = p.sets[set].w_offset / RUN + unit * (BITS / RUN); \
         uint scale_from = (p.sets[set].s_offset + (unit >> GROUP_SHIFT) * SCALES) / SHARED; \
         uint bias_from = (p.sets[set].b_offset + (unit >> GROUP_SHIFT)) / SHARED; \
+        uint rows = p.sets[PAIR ? 0 : set].n; \
         [[unroll]] for (uint r = 0; r < ROWS; r++) { \
-            uint row = min(first + r, p.sets[set].n - 1); \
+            uint row = (ONE_PAIR ? second * rows : 0) + min(first + r, rows - 1); \
             fetch_unit##i(from + row * (p.sets[set].w_stride / RUN), to * STREAMS + second * ROWS + r); \
         } \
         [[unroll]] for (uint k = 0; k < KEPT; k++) { \
-            if (PAIR && STREAMS > SPAN && k * SPAN / ROWS != second) { \
+            if (ONE_PAIR ? second != 0 : PAIR && STREAMS > SPAN && k * SPAN / ROWS != second) { \
                 continue; \
             } \
-            uint row = min(first + kept_stream(k) % ROWS, p.sets[set].n - 1); \
+            uint stream = kept_stream(k); \
+            uint row = (ONE_PAIR ? stream / ROWS * rows : 0) + min(first + stream % ROWS, rows - 1); \
             uvec2 of_row = fetch_affine##i(scale_from + row * (p.sets[set].s_stride / SHARED), \
                                            bias_from + row * (p.sets[set].b_stride / SHARED)); \
             if (second == 0) { \
@@ -134,7 +140,11 @@ void fetch(uint held, uint slice, uint turn) {
     }
     if (PAIR) {
         fetch0(0, row, unit, held, 0);
-        fetch1(1, row, unit, held, 1);
+        if (ONE_PAIR) {
+            fetch0(0, row, unit, held, 1);
+        } else {
+            fetch1(1, row, unit, held, 1);
+        }
     } else if (SETS == 1 || ONE_MATRIX != 0 || matrix == 0) {
         fetch0(ONE_MATRIX != 0 ? matrix : 0, row, unit, held, 0);
     } else if (SETS == 2 || matrix == 1) {
