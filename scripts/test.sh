@@ -122,7 +122,7 @@ second_driver() (
     local icd
     icd=$(scripts/swiftshader.sh "${KOMPUTE_CACHE:-$build/kompute-cache}") || { left_out 'tests on SwiftShader, which cannot be had here'; exit; }
     export VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd KOMPUTE_GO_VALIDATION=1
-    KOMPUTE_GO_SPECIALIZE=0 go_test -run '^TestConformance$' ./ops -args -device=vulkan -share=256 && # whole kernels, as on GPUs
+    KOMPUTE_GO_SPECIALIZE=0 go_test -run '^TestConformance$' ./ops -args -device=vulkan -share=256 && # whole kernels
         KOMPUTE_GO_VALIDATION='' go_test -run '^TestFaults$/^(eager|region|reads)$|Hang' ./internal/faulttest &&
         KOMPUTE_GO_VALIDATION='' go_test -run '^TestGoldenLogits$/^q4$/vulkan' ./llm/llama
 )

@@ -35,14 +35,14 @@ size_t PipelineKey::Hash::operator()(const PipelineKey &key) const {
     return size_t(hash);
 }
 
-// It was only measured on CPU drivers.
-static bool wants_specialized(const DeviceTraits &device) {
+// For bisecting; drivers specialize whole modules, too.
+static bool wants_whole_modules() {
     const char *wanted = getenv("KOMPUTE_GO_SPECIALIZE");
-    return wanted != nullptr ? strcmp(wanted, "0") != 0 : device.is_cpu;
+    return wanted != nullptr && strcmp(wanted, "0") == 0;
 }
 
 Kernels::Kernels(Device &device, std::string_view disabled)
-    : device_(device), cache_(device.handle(), device.physical()), specialize_(wants_specialized(device.traits())) {
+    : device_(device), cache_(device.handle(), device.physical()), specialize_(!wants_whole_modules()) {
     for (uint32_t i = 0; i < embedded_kernel_count; i++) {
         const EmbeddedKernel &kernel = embedded_kernels[i];
         Variant &variant = variants_.emplace_back(kernel);
