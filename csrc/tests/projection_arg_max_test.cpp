@@ -59,8 +59,9 @@ void check(const Device &device, const Case &c, uint64_t ops) {
     CHECK(stats_of(region).fused_ops == ops);
 }
 
-// Most cases have that many products, and share pipelines.
-constexpr int64_t kRows = 30011;
+// Most cases have that many products, and share pipelines. An even number: buffers have whole words here, and products
+// that do not fill theirs are kept.
+constexpr int64_t kRows = 30010;
 
 void any_products(const Device &device) {
     for (int64_t n : some_of<int64_t>({kRows, 1, 7, 64, 1000})) {
