@@ -58,9 +58,9 @@ func TestWhatEndsEarlyKeepsResults(t *testing.T) {
 		at   string
 		args []string
 	}{
-		{"test 2 of 3", []string{"--shape", "demo", "--device", "cpu", "-p", "2", "-n", "2", "-r", "1"}},
-		{"bench: 2 clients", []string{"--shape", "demo", "--device", "cpu", "--batch", "1,2", "-p", "2", "-n", "2", "-r", "1"}},
-		{"1 thread: tg2, region", []string{"--shape", "demo", "--device", "cpu", "--threads", "1", "-p", "2", "-n", "2", "-r", "1"}},
+		{"test 2 of 3", []string{"--shape", "tiny", "--device", "cpu", "-p", "2", "-n", "2", "-r", "1"}},
+		{"bench: 2 clients", []string{"--shape", "tiny", "--device", "cpu", "--batch", "1,2", "-p", "2", "-n", "2", "-r", "1"}},
+		{"1 thread: tg2, region", []string{"--shape", "tiny", "--device", "cpu", "--threads", "1", "-p", "2", "-n", "2", "-r", "1"}},
 		{"bench: copy", []string{"--ops", "copy", "--device", "cpu", "--sizes", "4096"}},
 	} {
 		for want, says := range map[error]string{context.Canceled: interrupted, context.DeadlineExceeded: failed} {
