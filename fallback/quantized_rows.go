@@ -1,6 +1,8 @@
 package fallback
 
 import (
+	"math"
+
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -115,6 +117,15 @@ func (a *packed) withRows(rows int) bool {
 // SameBits reports whether the products of a row of x are the same to the bit with any
 // number of rows.
 func (m *QuantizedRows) SameBits() bool { return m.tiled() && m.Mode != opdef.ModeNVFP4 }
+
+// InvariantRows returns the most rows of x among which each row's products with affine or mxfp4 weights
+// have the same bits as alone; math.MaxInt: any number.
+func InvariantRows() int {
+	if simd.HasTiles() {
+		return math.MaxInt
+	}
+	return maxFewRows
+}
 
 // integers reports whether the codes, or bytes that represent them, can be
 // multiplied as whole numbers.

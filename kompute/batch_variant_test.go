@@ -24,3 +24,23 @@ func TestBatchVariant(t *testing.T) {
 	require.False(t, vulkanOrSkip(t, WithoutBatchInvariance(), WithDisabled("fragment_check"), logger).Stats().BatchVariant)
 	require.Contains(t, log.String(), "without batch invariance")
 }
+
+// How many rows keep their bits depends on the kernels.
+func TestInvariantRows(t *testing.T) {
+	cpu, err := Open("cpu")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, cpu.Stats().InvariantRows, 8)
+	require.NoError(t, cpu.Close())
+	if dev := vulkanOrSkip(t); dev.Info().Type != "cpu" {
+		t.Skip("a GPU, whose kernels are not known here")
+	}
+	require.Equal(t, 1, vulkanOrSkip(t).Stats().InvariantRows)
+	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // the kernels of GPUs
+	most := 64
+	if vulkanOrSkip(t).Info().SubgroupSize < 8 {
+		most = 1
+	}
+	require.Equal(t, most, vulkanOrSkip(t).Stats().InvariantRows)
+	require.Equal(t, min(most, 16), vulkanOrSkip(t, WithDisabled("projection_coopmat")).Stats().InvariantRows)
+	require.Equal(t, 1, vulkanOrSkip(t, WithDisabled("dot8")).Stats().InvariantRows)
+}

@@ -210,6 +210,7 @@ func (d *cgoDevice) deviceStats(out *DeviceStats) {
 	out.ValidationMessages = uint64(c.validation_messages)
 	out.Overlap = c.overlaps != 0
 	out.BatchVariant = c.batch_variant != 0
+	out.InvariantRows = int(c.invariant_rows)
 }
 
 func (d *cgoDevice) hang() string { return C.GoString(C.kpx_device_hang(d.p)) }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unsafe"
+
+	"github.com/kompute-go/kompute-go/fallback"
 )
 
 // cpuBackend keeps all storage in host memory and runs ops through Op.CPU.
@@ -65,7 +67,7 @@ func (cpuBackend) fill(st *storage, data []byte) error {
 
 func (cpuBackend) free([]uintptr) {}
 
-func (cpuBackend) stats(*DeviceStats) {}
+func (cpuBackend) stats(out *DeviceStats) { out.InvariantRows = fallback.InvariantRows() }
 
 func (cpuBackend) close() {}
 

@@ -7,6 +7,7 @@
 #include "abi/guard.hpp"
 #include "abi/handles.hpp"
 #include "build_id.h"
+#include "record/lowering.hpp"
 #include "runtime/algorithm.hpp"
 #include "runtime/device_list.hpp"
 #include "runtime/kernels.hpp"
@@ -52,7 +53,11 @@ void kpx_device_close(kpx_device *device) {
 
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out) {
     *out = kpx_device_stats{};
-    (void)guarded(nullptr, [&] { *out = device_of(device)->stats(); });
+    (void)guarded(nullptr, [&] {
+        const auto &of = device_of(device);
+        *out = of->stats();
+        out->invariant_rows = invariant_rows(*of);
+    });
 }
 
 const char *kpx_device_hang(kpx_device *device) {

@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-#define KPX_ABI_VERSION 9
+#define KPX_ABI_VERSION 10
 #define KPX_MAX_RANK 8
 #define KPX_MOST_REPLAYS 65536
 
@@ -131,6 +131,7 @@ typedef struct {
     uint64_t max_tensor_bytes;    /* max_buffer_bytes, or less where that is masked */
     uint64_t overlaps;            /* 1: it was opened for that and passed the check */
     uint64_t batch_variant;       /* the same */
+    uint64_t invariant_rows;      /* the most rows of x of which each has the same bits as alone (invariant_rows) */
     uint64_t validation_messages; /* with KOMPUTE_GO_VALIDATION=1 */
 } kpx_device_stats;
 void kpx_device_get_stats(kpx_device *device, kpx_device_stats *out);

@@ -5,6 +5,8 @@
 
 namespace kpx {
 
+constexpr int64_t kLeastFragmentRows = 9; // of x: fewer are as fast by other kernels
+
 bool takes_fragments(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
 PartSums dispatch_fragments(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m);
 

@@ -150,6 +150,20 @@ bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const Pr
            lowering.has_kernel(spec::projection_rows::kKernel) && plan(lowering, op, m).lanes != 0;
 }
 
+uint32_t invariant_rows(const Lowering &lowering) {
+    const DeviceTraits &device = lowering.device();
+    const bool forms = !device.is_cpu || device.as_gpu; // CPU drivers have no kernels for several rows
+    if (!forms || !takes_integers(lowering) || device.subgroup_size < 8 || device.subgroup_size > 128) {
+        return 1;
+    }
+    if (device.batch_variant) {
+        return kLeastFragmentRows - 1;
+    }
+    const bool tiles = device.as_gpu || (device.subgroup_size == kTeamLanes &&
+                                         lowering.runs_variant(spec::projection_coopmat::kKernel, "khr8"));
+    return tiles && lowering.has_kernel(spec::projection_coopmat::kKernel) ? kMostProjectionRows : kMostDotRows;
+}
+
 std::optional<PartSums> dispatch_part_sums(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     if (takes_fragments(lowering, op, m)) {
         return dispatch_fragments(lowering, op, m);

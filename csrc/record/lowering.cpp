@@ -7,6 +7,7 @@
 #include "abi/text.hpp"
 #include "cache/cache.hpp"
 #include "ops/op_table.hpp"
+#include "ops/projection_matrix.hpp"
 
 namespace kpx {
 
@@ -121,6 +122,12 @@ void lower_call(Device &device, Program &program, int32_t op, const OpCall &call
             program.cut(mark);
         }
     }
+}
+
+uint32_t invariant_rows(Device &device) {
+    Program program;
+    const Variants without;
+    return invariant_rows(ProgramLowering(device, program, ScratchMemory::later, Making::later, nullptr, without));
 }
 
 uint64_t check_view(const kpx_array &view) {

@@ -44,6 +44,9 @@ class ProgramLowering : public Lowering {
 void lower_call(Device &device, Program &program, int32_t op, const OpCall &call, ScratchMemory scratch, Making making,
                 CallLog *log = nullptr);
 
+// invariant_rows (projection_matrix.hpp) of what this device lowers to.
+uint32_t invariant_rows(Device &device);
+
 // Checks a view of a tensor: known dtype, rank, sizes, all elements inside. Returns the bytes of an element; throws
 // KPX_INVALID.
 uint64_t check_view(const kpx_array &view);

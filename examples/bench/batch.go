@@ -97,7 +97,7 @@ func (b *bench) runBatch(ctx context.Context, clients int) (out *batch, err erro
 	most := max(prompt+tokens, b.context)
 	e, err := engine.NewHosted(b.hosts, b.folder.Tokenizer, engine.Config{
 		Sequences: clients * (1 + b.draft), Context: most, CacheTokens: max(each*clients, most), Queue: clients,
-		Draft: b.draft, ChunkTokens: b.chunk,
+		Draft: b.draft, ChunkTokens: b.chunk, BatchInvariant: b.batchInvariant,
 	})
 	if err != nil {
 		return nil, err

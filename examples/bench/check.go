@@ -93,8 +93,10 @@ func (o *options) check() error {
 		return errors.New("--batch: one length of prompts, and one number of at least 2 tokens")
 	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || o.region || slices.Max(o.depths) > 0):
 		return errors.New("--batch excludes --threads, --eager, --region and --n-depth")
-	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.context != 0 || o.textFile != "" || strings.Contains(o.device, ",")):
-		return errors.New("--draft, --chunk, --context, --text and several devices need --batch")
+	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.context != 0 || o.textFile != "" || o.batchInvariant || strings.Contains(o.device, ",")):
+		return errors.New("--draft, --chunk, --context, --text, --batch-invariance and several devices need --batch")
+	case o.batchInvariant && o.batchVariant:
+		return errors.New("--batch-invariance and --no-batch-invariance exclude each other")
 	case len(o.batch) > 0 && slices.Max(o.batch) > mostSequences/(1+o.draft):
 		return fmt.Errorf("--batch: %d clients with --draft %d are more than %d rows of a step", slices.Max(o.batch), o.draft, mostSequences)
 	case o.eager && o.region:

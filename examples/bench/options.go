@@ -24,7 +24,7 @@ type options struct {
 	draft, chunk, context                    int
 	textFile                                 string
 	reps, profile, window                    int
-	overlap, batchVariant                    bool
+	overlap, batchVariant, batchInvariant    bool
 	eager, region, json                      bool
 	ops                                      string // "all", or names of ops; empty: measure a model
 	opNames                                  []string
@@ -62,6 +62,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.profile, "profile", 5, "tokens (with --batch: steps) to measure each kernel over, at each depth; 0: none")
 	fs.BoolVar(&o.overlap, "overlap", false, "on a GPU, begin the dispatches of a token before those that they wait for have ended")
 	fs.BoolVar(&o.batchVariant, "no-batch-invariance", false, "on a GPU, let the last bits of products depend on how many requests are in a step, where that is faster")
+	fs.BoolVar(&o.batchInvariant, "batch-invariance", false, "with --batch: only steps of so few rows that each has the same bits as alone")
 	fs.IntVar(&o.window, "window", 0, "submit work after this many `ops`; 0: after 100 (default 0)")
 	fs.BoolVar(&o.eager, "eager", false, "generate tokens only op by op, instead of both ways; prompts, too")
 	fs.BoolVar(&o.region, "region", false, "generate tokens only by replaying a region, instead of both ways")

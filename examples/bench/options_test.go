@@ -85,6 +85,8 @@ func TestIgnoredFlags(t *testing.T) {
 		{"--sizes and --rows require --ops", []string{"--shape", "demo", "--rows", "1"}},
 		{"--rows has no effect on scan,copy", []string{"--ops", "scan,copy", "--rows", "3"}},
 		{"--batch excludes --threads, --eager, --region", []string{"--shape", "demo", "--batch", "1", "--region"}},
+		{"--batch-invariance and several devices need --batch", []string{"--shape", "demo", "--batch-invariance"}},
+		{"exclude each other", []string{"--shape", "demo", "--batch", "1", "-p", "1", "-n", "2", "--batch-invariance", "--no-batch-invariance"}},
 		{"--ops excludes --batch", []string{"--ops", "copy", "--batch", "2"}},
 		{"--ops excludes --model", []string{"--ops", "copy", "--model", "x"}},
 		{"--ops excludes --shape", []string{"--ops", "copy", "--shape", "tiny"}},

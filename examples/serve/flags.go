@@ -59,6 +59,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.Func("device", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID; several, with commas between or one flag each, share the requests, and each holds the whole model (default auto)", o.addDevices)
 	fs.BoolVar(&o.overlap, "overlap", false, "on a GPU, begin the dispatches of a token before those that they wait for have ended")
 	fs.BoolVar(&o.batchVariant, "no-batch-invariance", false, "on a GPU, let the last bits of products depend on how many requests are in a step, where that is faster")
+	fs.BoolVar(&o.engine.BatchInvariant, "batch-invariance", false, "give a request the same tokens whatever else runs, by steps of so few rows that each has the same bits as alone")
 	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that its requests continue")
 	fs.BoolVar(&o.hosting.OnCPU, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
 	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, unless a request says otherwise")
@@ -114,6 +115,8 @@ func (o *options) check() error {
 		return errors.New("--timeout and --stall must be positive, --drain and --drain-delay not negative")
 	case o.engine.Draft < 0 || o.engine.ChunkTokens < 0:
 		return errors.New("--draft and --chunk must not be negative")
+	case o.engine.BatchInvariant && o.batchVariant:
+		return errors.New("--batch-invariance and --no-batch-invariance exclude each other")
 	case o.hosting.Most < 0:
 		return errors.New("--replace-device must not be negative")
 	case o.engine.Sequences < 1 || o.engine.Queue < 1:

@@ -178,6 +178,7 @@ func TestCommandLine(t *testing.T) {
 		"--nonsense":          {"--nonsense"},
 		"unexpected argument": {"model"},
 		"need each other":     {"--tls-cert", "x"},
+		"exclude each other":  {"--batch-invariance", "--no-batch-invariance"},
 		"--tls-cert":          {"--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"},
 		"--listen":            {"--listen", "nowhere:-1"},
 		"--stall":             {"--stall", "0s"},

@@ -30,9 +30,14 @@ type Config struct {
 	// ChunkTokens is the maximum number of prompt tokens in one step; default 512, and
 	// 1,024 on a discrete GPU. More make prompts faster, and let the tokens of others
 	// wait longer. Tokens of requests that generate are subtracted from it, down to a
-	// quarter. With 64, and at most 48 Sequences, no step has more than 64 rows; with 16,
-	// and at most 12, none more than 16.
+	// quarter.
 	ChunkTokens int
+	// BatchInvariant reduces ChunkTokens and Sequences so that no step has more rows than the
+	// device keeps the bits of ([kompute.DeviceStats].InvariantRows). Then requests get the same
+	// tokens whatever else runs, on every device and with prompts of any length, if weights are
+	// affine or mxfp4. ChunkTokens become at most that many rows, such as 64, and Sequences at
+	// most 3/4 of them and one, such as 49. What it costs: docs/performance/requests.md.
+	BatchInvariant bool
 	// Draft is the maximum number of tokens that are guessed ahead for a request, from
 	// what followed the same tokens earlier in its prompt and answer, and verified in
 	// one step; 0 means none. It makes repetitive answers faster if few requests run:
@@ -45,8 +50,9 @@ type Config struct {
 
 const mostSequences = 1 << 14
 
-// fill sets defaults and checks the configuration for a model.
-func (c *Config) fill(m model.Model) error {
+// fill sets defaults and checks the configuration for the replicas' models.
+func (c *Config) fill(models ...model.Model) error {
+	m := models[0]
 	limit := m.Limits().Context
 	set := func(v *int, value int) {
 		if *v == 0 {
@@ -57,6 +63,11 @@ func (c *Config) fill(m model.Model) error {
 	set(&c.Context, limit)
 	set(&c.PageTokens, 64)
 	set(&c.ChunkTokens, defaultChunk(m.Device().Info()))
+	if c.BatchInvariant {
+		for _, m := range models {
+			c.limitRows(m.Device().Stats().InvariantRows)
+		}
+	}
 	set(&c.Queue, 256)
 	set(&c.CacheTokens, max(c.Context, 1024*min(c.Sequences, mostSequences)))
 	for name, v := range map[string]int{
@@ -76,6 +87,21 @@ func (c *Config) fill(m model.Model) error {
 		return fmt.Errorf("%w: engine: CacheTokens %d is less than Context %d", kompute.ErrInvalid, c.CacheTokens, c.Context)
 	}
 	return nil
+}
+
+// limitRows keeps steps within that many rows.
+func (c *Config) limitRows(rows int) {
+	c.ChunkTokens = min(c.ChunkTokens, rows)
+	c.Sequences = min(c.Sequences, max(1, rows+1-c.promptShare()))
+}
+
+// promptShare is how many tokens of prompts a step may have, however many requests generate.
+func (c *Config) promptShare() int { return (c.ChunkTokens + 3) / 4 }
+
+// mostRows is the most rows of a step (scheduler.plan): one for each request that generates, and
+// tokens of prompts up to ChunkTokens in all, but at least promptShare of them.
+func (c *Config) mostRows() int {
+	return max(c.ChunkTokens, c.Sequences-1+c.promptShare(), c.Sequences)
 }
 
 func defaultChunk(d kompute.DeviceInfo) int {

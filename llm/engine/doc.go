@@ -31,9 +31,10 @@
 //
 //   - CPUs with AVX-512 VNNI, and
 //   - GPUs with fast dot products of bytes, in steps of up to 64 rows, or 16 without tensor
-//     cores for bytes (see Config.ChunkTokens), unless the device was opened with
+//     cores for bytes (see Config.BatchInvariant), unless the device was opened with
 //     [kompute.WithoutBatchInvariance].
 //
 // Otherwise the last bits of logits depend on how many rows are in a step, and so, now and
-// then, does a token.
+// then, does a token. With Config.BatchInvariant, no step has more rows than that, which are
+// 8 on other CPUs.
 package engine

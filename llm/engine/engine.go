@@ -102,7 +102,7 @@ func NewHosted(hosts []*model.Host, tok *tokenizer.Tokenizer, c Config) (*Engine
 
 // start makes the replicas and starts them.
 func start(hosts []*model.Host, models []model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
-	if err := c.fill(models[0]); err != nil {
+	if err := c.fill(models...); err != nil {
 		return nil, err
 	}
 	e := &Engine{limits: models[0].Limits(), headless: models[0].Head(), tokenizer: tok, config: c, outbox: newOutbox(), ended: make(chan struct{})}

@@ -66,7 +66,7 @@ func (s *scheduler) plan(f *pendingStep) bool {
 		return cmp.Or(s.class(a)-s.class(b), cmp.Compare(a.turn, b.turn))
 	})
 	// Kernels process rows in tiles, so a few more than a round number would cost a whole tile.
-	room, least := s.config.ChunkTokens, (s.config.ChunkTokens+3)/4
+	room, least := s.config.ChunkTokens, s.config.promptShare()
 	for _, q := range s.order {
 		count := q.waiting()
 		if count > 1 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // A sequence with a guess in flight is not fed before its step has ended, even if another
@@ -35,4 +36,29 @@ func TestGuessesAreAwaited(t *testing.T) {
 	require.False(t, here.plan(&second))
 	q.pending -= first.pieces[0].chosen // as when the step has ended
 	require.True(t, here.plan(&second))
+}
+
+// However many tokens sequences wait for, a step has at most mostRows.
+func TestRowsOfAStep(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &Config{
+			Sequences: rapid.IntRange(1, 12).Draw(t, "sequences"), ChunkTokens: rapid.IntRange(1, 40).Draw(t, "chunk"),
+			PageTokens: 4, CacheTokens: 1024, Draft: rapid.IntRange(0, 4).Draw(t, "draft"),
+		}
+		s := newScheduler(c, &queue{wake: func() {}})
+		for range rapid.IntRange(1, c.Sequences).Draw(t, "running") {
+			tokens := make([]int32, rapid.IntRange(1, 50).Draw(t, "tokens"))
+			q := &sequence{request: &Request{}, tokens: tokens, prompt: len(tokens), limit: 100, lookup: &lookup{}}
+			q.lookup.accept(tokens)
+			s.admit(q)
+			q.fed, q.pages = rapid.IntRange(0, len(tokens)-1).Draw(t, "fed"), s.pages.share(nil)
+		}
+		var f pendingStep
+		require.True(t, s.plan(&f))
+		rows := 0
+		for _, p := range f.pieces {
+			rows += p.count
+		}
+		require.LessOrEqual(t, rows, c.mostRows())
+	})
 }

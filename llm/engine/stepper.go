@@ -40,7 +40,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	err := errors.Join(errs[:]...)
 	// The largest steps replace smaller ones for which there is no memory.
 	for slot := 0; slot < maxInFlight && err == nil; slot++ {
-		_, err = t.captured(size{rows: c.ChunkTokens + c.Sequences, chosen: c.Sequences, pages: t.mostPages(), mode: withLogits, states: true, slot: slot})
+		_, err = t.captured(size{rows: c.mostRows(), chosen: c.Sequences, pages: t.mostPages(), mode: withLogits, states: true, slot: slot})
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -80,7 +80,7 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 	if z.rows > t.config.ChunkTokens {
 		z.rows = t.config.ChunkTokens
 		if f.rows > z.rows {
-			z.rows += t.config.Sequences
+			z.rows = t.config.mostRows()
 		}
 	}
 	z.chosen = min(z.chosen, z.rows, t.config.Sequences)

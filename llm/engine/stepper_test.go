@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +18,7 @@ func TestSizes(t *testing.T) {
 		require.GreaterOrEqual(t, z.chosen, chosen)
 		return z.rows
 	}
-	for n, want := range map[int]int{2: 16, 17: 64, 65: 256, 257: 512, 512: 512, 513: 1024, 1024: 1024, 1025: 1056} {
+	for n, want := range map[int]int{2: 16, 17: 64, 65: 256, 257: 512, 512: 512, 513: 1024, 1024: 1024} {
 		require.Equal(t, want, rows(n, 1), "%d rows", n)
 	}
 	for n, want := range map[int]int{1: 1, 3: 4, 17: 32, 32: 32} {
@@ -29,7 +30,7 @@ func TestSizes(t *testing.T) {
 func TestSizesFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &Config{Sequences: rapid.IntRange(1, 300).Draw(t, "sequences"), ChunkTokens: rapid.IntRange(1, 600).Draw(t, "chunk"), PageTokens: 64, Context: 6400}
-		rows := rapid.IntRange(1, c.ChunkTokens+c.Sequences).Draw(t, "rows")
+		rows := rapid.IntRange(1, c.mostRows()).Draw(t, "rows")
 		chosen := rapid.IntRange(0, min(rows, c.Sequences)).Draw(t, "chosen")
 		if rows == chosen {
 			chosen = rapid.IntRange(0, rows-1).Draw(t, "fewer")
@@ -37,10 +38,27 @@ func TestSizesFit(t *testing.T) {
 		z := (&stepper{config: c}).sizeFor(&pendingStep{rows: rows, chosen: chosen})
 		require.False(t, z.all, "rows without a token among others")
 		require.GreaterOrEqual(t, z.rows, rows)
-		require.LessOrEqual(t, z.rows, c.ChunkTokens+c.Sequences)
+		require.LessOrEqual(t, z.rows, c.mostRows())
 		require.GreaterOrEqual(t, z.chosen, chosen)
 		require.LessOrEqual(t, z.chosen, min(z.rows, c.Sequences))
 	})
+}
+
+// However few rows a step may have, one sequence runs.
+func TestRowsAreLimited(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := &Config{Sequences: rapid.IntRange(1, 300).Draw(t, "sequences"), ChunkTokens: rapid.IntRange(1, 600).Draw(t, "chunk")}
+		most := rapid.IntRange(1, 700).Draw(t, "most")
+		c.limitRows(most)
+		require.LessOrEqual(t, c.mostRows(), most)
+		require.Positive(t, c.Sequences)
+		require.Positive(t, c.ChunkTokens)
+	})
+	c := &Config{Sequences: 32, ChunkTokens: 512}
+	c.limitRows(math.MaxInt)
+	require.Equal(t, Config{Sequences: 32, ChunkTokens: 512}, *c)
+	c.limitRows(8)
+	require.Equal(t, Config{Sequences: 7, ChunkTokens: 8}, *c)
 }
 
 // A step sees little more than the pages that its sequences have, and all of them.

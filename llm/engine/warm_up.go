@@ -74,7 +74,7 @@ func (c *Config) usualSizes(headless bool) (all []size) {
 			all = append(all, z)
 		}
 	}
-	most := c.ChunkTokens + c.Sequences
+	most := c.mostRows()
 	for _, pages := range doubling(1, t.mostPages()) {
 		if headless {
 			for _, rows := range doubling(2, most) {
