@@ -149,15 +149,18 @@ func TestModelsAndProbes(t *testing.T) {
 		require.Equal(t, http.StatusOK, status, path)
 		require.Contains(t, body, want, path)
 	}
-	for _, path := range []string{"/v1/models/other", "/v1/nothing", "/v1/chat/completions", "/page/none.js"} {
+	for _, path := range []string{"/v1/models/other", "/v1/nothing", "/page/none.js"} {
 		status, body := s.get(path)
 		require.Equal(t, http.StatusNotFound, status, path)
 		if strings.HasPrefix(path, "/v1") {
 			require.Contains(t, body, `"type":"invalid_request_error"`)
 		}
 	}
+	status, body := s.get("/v1/chat/completions")
+	require.Equal(t, http.StatusMethodNotAllowed, status)
+	require.Contains(t, body, `takes POST, not GET`)
 	s.model.Load().name = "Qwen/Qwen3-4B"
-	status, body := s.get("/v1/models/Qwen/Qwen3-4B")
+	status, body = s.get("/v1/models/Qwen/Qwen3-4B")
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, `"id":"Qwen/Qwen3-4B"`)
 	s.model.Load().name = "mote-4bit"
@@ -169,7 +172,7 @@ func TestModelsAndProbes(t *testing.T) {
 	s.post("/v1/completions", `{"prompt":"Hello","temperature":0}`)
 	_, body = s.get("/metrics")
 	for _, want := range []string{
-		`kompute_requests_total{route="POST /v1/completions",status="200"} 1`, `kompute_requests_total{route="other",status="404"} 3`,
+		`kompute_requests_total{route="POST /v1/completions",status="200"} 1`, `kompute_requests_total{route="other",status="404"} 2`, `kompute_requests_total{route="other",status="405"} 1`,
 		"kompute_generated_tokens_total 16", "kompute_requests_waiting 0", "kompute_pages_free ", "kompute_time_to_first_token_seconds_count 1",
 		"kompute_time_per_output_token_seconds_count 1", "kompute_device_memory_bytes ",
 	} {

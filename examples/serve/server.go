@@ -62,10 +62,23 @@ func newServer(o *options, log *slog.Logger) *server {
 	s.routes.Handle("GET /metrics", s.metrics.handler())
 	s.routes.HandleFunc("GET /{$}", page)
 	s.routes.HandleFunc("GET /page/{file}", page)
-	s.routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, r, &apiError{status: http.StatusNotFound, message: fmt.Sprintf("there is no %s %q", r.Method, r.URL.Path)})
-	})
+	s.routes.HandleFunc(otherRoutes, s.other)
 	return s
+}
+
+// otherRoutes is the pattern of requests that no other matches.
+const otherRoutes = "/"
+
+// other answers that there is nothing at the path, or nothing for the method.
+func (s *server) other(w http.ResponseWriter, r *http.Request) {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		if _, pattern := s.routes.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != otherRoutes {
+			w.Header().Set("Allow", method)
+			s.fail(w, r, &apiError{status: http.StatusMethodNotAllowed, message: fmt.Sprintf("%q takes %s, not %s", r.URL.Path, method, r.Method)})
+			return
+		}
+	}
+	s.fail(w, r, &apiError{status: http.StatusNotFound, message: fmt.Sprintf("there is no %s %q", r.Method, r.URL.Path)})
 }
 
 // ready reports whether requests are accepted.

@@ -70,20 +70,27 @@ func (c *Config) fill(models ...model.Model) error {
 	}
 	set(&c.Queue, 256)
 	set(&c.CacheTokens, max(c.Context, 1024*min(c.Sequences, mostSequences)))
-	for name, v := range map[string]int{
-		"Sequences": c.Sequences, "Context": c.Context, "PageTokens": c.PageTokens,
-		"CacheTokens": c.CacheTokens, "ChunkTokens": c.ChunkTokens, "Queue": c.Queue, "Draft": c.Draft,
+	if c.Context > limit {
+		return fmt.Errorf("%w: engine: Context %d exceeds the model's %d", kompute.ErrInvalid, c.Context, limit)
+	}
+	most := limit + mostSequences // tokens of a step or of a page
+	for _, f := range []struct {
+		name        string
+		value, most int
+	}{
+		{"Context", c.Context, limit},
+		{"Sequences", c.Sequences, mostSequences},
+		{"PageTokens", c.PageTokens, most},
+		{"CacheTokens", c.CacheTokens, math.MaxInt32 - most},
+		{"ChunkTokens", c.ChunkTokens, most},
+		{"Queue", c.Queue, math.MaxInt32},
+		{"Draft", c.Draft, math.MaxInt},
 	} {
-		if v < 0 {
-			return fmt.Errorf("%w: engine: %s is %d", kompute.ErrInvalid, name, v)
+		if f.value < 0 || f.value > f.most {
+			return fmt.Errorf("%w: engine: %s is %d, not from 0 to %d", kompute.ErrInvalid, f.name, f.value, f.most)
 		}
 	}
-	switch {
-	case c.Sequences > mostSequences || c.Queue > math.MaxInt32 || c.ChunkTokens > limit+mostSequences || c.PageTokens > limit+mostSequences || c.CacheTokens > math.MaxInt32-c.PageTokens:
-		return fmt.Errorf("%w: engine: more than %d Sequences, or more tokens than can be numbered: %+v", kompute.ErrInvalid, mostSequences, *c)
-	case c.Context > limit:
-		return fmt.Errorf("%w: engine: Context %d exceeds the model's %d", kompute.ErrInvalid, c.Context, limit)
-	case c.CacheTokens < c.Context:
+	if c.CacheTokens < c.Context {
 		return fmt.Errorf("%w: engine: CacheTokens %d is less than Context %d", kompute.ErrInvalid, c.CacheTokens, c.Context)
 	}
 	return nil
@@ -92,7 +99,7 @@ func (c *Config) fill(models ...model.Model) error {
 // limitRows keeps steps within that many rows.
 func (c *Config) limitRows(rows int) {
 	c.ChunkTokens = min(c.ChunkTokens, rows)
-	c.Sequences = min(c.Sequences, max(1, rows+1-c.promptShare()))
+	c.Sequences = min(c.Sequences, max(1, rows-c.promptShare()+1))
 }
 
 // promptShare is how many tokens of prompts a step may have, however many requests generate.

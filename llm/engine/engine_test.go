@@ -154,9 +154,15 @@ func cpuDemo(t *testing.T) demo {
 
 func TestRefusals(t *testing.T) {
 	d := cpuDemo(t)
-	for _, c := range []engine.Config{{Sequences: -1}, {Context: 1 << 30}, {Context: 64, CacheTokens: 32}} {
+	for want, c := range map[string]engine.Config{
+		"Sequences is -1": {Sequences: -1}, "Sequences is 16385, not from 0 to 16384": {Sequences: 1<<14 + 1},
+		"Context 1073741824 exceeds": {Context: 1 << 30}, "Context is -1": {Context: -1}, "Draft is -1": {Draft: -1},
+		"CacheTokens 32 is less": {Context: 64, CacheTokens: 32}, "CacheTokens is": {CacheTokens: math.MaxInt32},
+		"ChunkTokens is": {ChunkTokens: math.MaxInt}, "PageTokens is": {PageTokens: math.MaxInt}, "Queue is": {Queue: math.MaxInt},
+	} {
 		_, err := engine.New(d.model, d.folder.Tokenizer, c)
-		require.ErrorIs(d, err, kompute.ErrInvalid, fmt.Sprintf("%+v", c))
+		require.ErrorIs(d, err, kompute.ErrInvalid, want)
+		require.ErrorContains(d, err, want)
 	}
 	_, err := engine.New(nil, d.folder.Tokenizer, engine.Config{})
 	require.ErrorIs(d, err, kompute.ErrInvalid)
