@@ -57,6 +57,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		BaseContext:       func(net.Listener) context.Context { return working },
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
+	new(silent).closeWhenShutDown(h)
 	served := make(chan error, 1)
 	go func() { served <- o.serve(h, listener) }()
 	m, err := openModel(ctx, o, log)

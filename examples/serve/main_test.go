@@ -115,6 +115,20 @@ func TestDrain(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A connection on which nothing came does not delay the end.
+func TestDrainOfASilentConnection(t *testing.T) {
+	p := runProgram(t, "--drain", "4s")
+	conn, err := net.Dial("tcp", p.address)
+	require.NoError(t, err)
+	defer conn.Close()
+	response, err := http.Get("http://" + p.address + "/healthz") // accepted after the other
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	p.stop()
+	require.NoError(t, p.end(t))
+	require.Contains(t, p.log.String(), "msg=drained")
+}
+
 // During --drain-delay the server still answers, to refuse what is new.
 func TestDrainDelay(t *testing.T) {
 	p := runProgram(t, "--drain-delay", "1900ms")
