@@ -9,13 +9,14 @@ import (
 )
 
 // narrowGroupDots is groupDots by AVX2, for codes of 4 bits in the order Halves and one row of x. Sums of a few products
-// of two bytes have 16 bits. For want of registers, limbs stay in memory. A block of a row's codes is two
-// vectors, each of which has the codes of 64 elements.
+// of two bytes have 16 bits, without AVX-VNNI. For want of registers, limbs stay in memory. A block of a row's codes is
+// two vectors, each of which has the codes of 64 elements.
 //
 // Making floats of sums and adding these takes long, but few instructions. So that other work fills that time, it is
 // done in the middle of what follows.
 type narrowGroupDots struct {
 	table  bool // codes stand for numbers of a table
+	vnni   bool // by AVX-VNNI
 	groups int  // in a block
 
 	code, ahead, x, powers reg.GPVirtual
@@ -27,7 +28,11 @@ type narrowGroupDots struct {
 }
 
 func (d *narrowGroupDots) emit(order string) {
-	text("is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.", "groupDots%s%dAVX2", order, 128/d.groups)(groupDotsSignature)
+	name, isa := fmt.Sprintf("groupDots%s%d", order, 128/d.groups), "AVX2"
+	if d.vnni {
+		isa = "AVXVNNI"
+	}
+	text("is "+name+"x1VNNI512 without AVX-512.", "%s%s", name, isa)(groupDotsSignature)
 	stride, pitch := arg("stride"), arg("pitch")
 	triple := tripled(pitch)
 	at, rows := factorRows(pitch, triple, &d.factors)
@@ -194,6 +199,9 @@ func (d *narrowGroupDots) sums(vectors []int) (high, low reg.VecVirtual) {
 
 // rowSums returns a row's sums: of the limbs of weight 65536, and of the others.
 func (d *narrowGroupDots) rowSums(row int, vectors []int) (high, low reg.VecVirtual) {
+	if d.vnni {
+		return d.rowSumsByVNNI(row, vectors)
+	}
 	var sums [3]reg.VecVirtual
 	t := YMM()
 	for _, at := range vectors {
@@ -216,6 +224,25 @@ func (d *narrowGroupDots) rowSums(row int, vectors []int) (high, low reg.VecVirt
 	VPMADDWD(d.ones, low, low)
 	VPADDD(t, low, low)
 	return high, low
+}
+
+// rowSumsByVNNI is rowSums with sums of 32 bits.
+func (d *narrowGroupDots) rowSumsByVNNI(row int, vectors []int) (high, low reg.VecVirtual) {
+	var sums [3]reg.VecVirtual
+	for limb := range sums {
+		sums[limb] = YMM()
+		VPXOR(sums[limb], sums[limb], sums[limb])
+	}
+	for _, at := range vectors {
+		for part, codes := range d.codes(row, at) {
+			for limb, sum := range sums {
+				VPDPBUSD(Mem{Base: d.x, Disp: part*partBytes + 64*limb + at}, codes, sum)
+			}
+		}
+	}
+	VPSLLD(U8(8), sums[1], sums[1])
+	VPADDD(sums[1], sums[2], sums[2])
+	return sums[0], sums[2]
 }
 
 // codes returns the even and the odd ones of a vector of a row's block.

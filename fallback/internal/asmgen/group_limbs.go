@@ -11,10 +11,12 @@ func groupsFamily() {
 	(&groupLimbs{}).emit("Natural")
 	(&groupLimbs{halves: true}).emit("Halves")
 	(&narrowGroupLimbs{}).emit()
-	for _, groups := range []int{4, 2, 1} {
-		(&narrowGroupDots{groups: groups}).emit("Halves")
+	for _, vnni := range []bool{false, true} {
+		for _, groups := range []int{4, 2, 1} {
+			(&narrowGroupDots{vnni: vnni, groups: groups}).emit("Halves")
+		}
+		(&narrowGroupDots{vnni: vnni, table: true, groups: 4}).emit("Table")
 	}
-	(&narrowGroupDots{table: true, groups: 4}).emit("Table")
 	halfScalesFamily()
 	packedFamily()
 	for xs := 1; xs <= 2; xs++ {

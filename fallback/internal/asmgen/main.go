@@ -3,12 +3,16 @@
 package main
 
 import (
+	"bytes"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"log"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 )
@@ -54,7 +58,7 @@ func check(err error) {
 	}
 }
 
-var dot256 = regexp.MustCompile(`VPDPBUSD +Y(\d+), Y(\d+), Y(\d+)`)
+var dot256 = regexp.MustCompile(`VPDPBUSD +(?:Y(\d+)|(\d*)\((\w+)\)), Y(\d+), Y(\d+)`)
 
 // encodeVEX writes VPDPBUSD of 256 bits as bytes: AVX-VNNI encodes it otherwise
 // than AVX-512, and Go's assembler knows only the latter.
@@ -64,19 +68,34 @@ func encodeVEX(path string) error {
 		return err
 	}
 	source = dot256.ReplaceAllFunc(source, func(line []byte) []byte {
-		var r [3]byte
-		for i, digits := range dot256.FindSubmatch(line)[1:] {
-			n, _ := strconv.Atoi(string(digits))
-			r[i] = byte(n)
+		operands := dot256.FindSubmatch(line)
+		number := func(i int) int {
+			n, _ := strconv.Atoi(string(operands[i])) // 0 for none
+			return n
 		}
-		signed, unsigned, sum := r[0], r[1], r[2]
-		second := byte(0x02) | 0x40 | (^sum>>3&1)<<7 | (^signed>>3&1)<<5
-		third := (^unsigned&15)<<3 | 0x04 | 0x01
-		modRM := 0xc0 | (sum&7)<<3 | signed&7
-		return fmt.Appendf(nil, "BYTE $0xc4; BYTE $%#02x; BYTE $%#02x; BYTE $0x50; BYTE $%#02x // {vex} %s", second, third, modRM, line)
+		signed, unsigned, sum := number(1), number(4), number(5)
+		mod, disp := byte(0xc0), []byte(nil)
+		if base := string(operands[3]); base != "" {
+			signed, mod = slices.Index(generalRegisters, base), 0x80
+			if signed&7 == 4 {
+				disp = append(disp, 0x24) // no index
+			}
+			disp = binary.LittleEndian.AppendUint32(disp, uint32(number(2)))
+		}
+		second := byte(0x02) | 0x40 | byte(^sum>>3&1)<<7 | byte(^signed>>3&1)<<5
+		third := byte(^unsigned&15)<<3 | 0x04 | 0x01
+		code := append([]byte{0xc4, second, third, 0x50, mod | byte(sum&7)<<3 | byte(signed&7)}, disp...)
+		var text []byte
+		for _, b := range code {
+			text = fmt.Appendf(text, "BYTE $%#02x; ", b)
+		}
+		return fmt.Appendf(bytes.TrimSuffix(text, []byte("; ")), " // {vex} %s", line)
 	})
 	return os.WriteFile(path, source, 0o644)
 }
+
+// generalRegisters are in the order of their numbers.
+var generalRegisters = strings.Fields("AX CX DX BX SP BP SI DI R8 R9 R10 R11 R12 R13 R14 R15")
 
 func kernels() {
 	for _, v := range []isa{avx2, avx512} {

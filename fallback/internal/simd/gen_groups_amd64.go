@@ -19,25 +19,45 @@ func groupLimbsHalvesAVX512(out *byte, x *float32, factors *float32, groups int,
 //go:noescape
 func groupLimbsHalvesAVX2(out *byte, x *float32, factors *float32, groups int, pairs int) uint32
 
-// groupDotsHalves32AVX2 is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.
+// groupDotsHalves32AVX2 is groupDotsHalves32x1VNNI512 without AVX-512.
 //
 //go:noescape
 func groupDotsHalves32AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves64AVX2 is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.
+// groupDotsHalves64AVX2 is groupDotsHalves64x1VNNI512 without AVX-512.
 //
 //go:noescape
 func groupDotsHalves64AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves128AVX2 is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.
+// groupDotsHalves128AVX2 is groupDotsHalves128x1VNNI512 without AVX-512.
 //
 //go:noescape
 func groupDotsHalves128AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsTable32AVX2 is groupDots%[1]s%[2]dx1VNNI512 without AVX-512.
+// groupDotsTable32AVX2 is groupDotsTable32x1VNNI512 without AVX-512.
 //
 //go:noescape
 func groupDotsTable32AVX2(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
+// groupDotsHalves32AVXVNNI is groupDotsHalves32x1VNNI512 without AVX-512.
+//
+//go:noescape
+func groupDotsHalves32AVXVNNI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
+// groupDotsHalves64AVXVNNI is groupDotsHalves64x1VNNI512 without AVX-512.
+//
+//go:noescape
+func groupDotsHalves64AVXVNNI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
+// groupDotsHalves128AVXVNNI is groupDotsHalves128x1VNNI512 without AVX-512.
+//
+//go:noescape
+func groupDotsHalves128AVXVNNI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
+
+// groupDotsTable32AVXVNNI is groupDotsTable32x1VNNI512 without AVX-512.
+//
+//go:noescape
+func groupDotsTable32AVXVNNI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
 // halfE8M0AVX512 sets scales to halves of the numbers that 16 times count bytes are, and biases to them times -6, and returns the largest byte.
 //

@@ -36,8 +36,14 @@ var tableDotsForms = [2][2]groupDotsFunc{
 	{groupDotsTable16x2VNNI512, groupDotsTable32x2VNNI512},
 }
 
-// narrowDotsForms has those for one row of x without AVX-512, in the order Halves.
-var narrowDotsForms = [3]groupDotsFunc{groupDotsHalves32AVX2, groupDotsHalves64AVX2, groupDotsHalves128AVX2}
+// narrowDotsForms has those for one row of x without AVX-512, in the order Halves, without and with AVX-VNNI.
+var narrowDotsForms = [2][3]groupDotsFunc{
+	{groupDotsHalves32AVX2, groupDotsHalves64AVX2, groupDotsHalves128AVX2},
+	{groupDotsHalves32AVXVNNI, groupDotsHalves64AVXVNNI, groupDotsHalves128AVXVNNI},
+}
+
+// narrowTableForms has those of codes that stand for numbers of a table, in groups of 32.
+var narrowTableForms = [2]groupDotsFunc{groupDotsTable32AVX2, groupDotsTable32AVXVNNI}
 
 // groupDotsVector multiplies four times fours rows of whole blocks with one or two rows of x.
 func groupDotsVector(out []float32, ld int, w *Codes, x []GroupLimbs, fours int) {
@@ -88,13 +94,14 @@ func (c *Codes) groupKernel(xs int) (groupDotsFunc, *byte) {
 
 // narrowKernel is groupKernel without AVX-512 VNNI.
 func (c *Codes) narrowKernel(xs int) (groupDotsFunc, *byte) {
+	vnni := toInt(active == AVXVNNI)
 	switch {
 	case c.Order != Halves || c.GroupSize < 32 || xs > 1:
 		panic("simd: groups of codes in the natural order, of 16, or for several rows, without AVX-512 VNNI")
 	case c.Table == nil:
-		return narrowDotsForms[c.GroupSize/64], nil
+		return narrowDotsForms[vnni][c.GroupSize/64], nil
 	case c.GroupSize > 32 || c.Factors != Float32Factors:
 		panic("simd: a table without groups of 32, or without factors of 32 bits")
 	}
-	return groupDotsTable32AVX2, &c.Table[0]
+	return narrowTableForms[vnni], &c.Table[0]
 }
