@@ -41,6 +41,8 @@ func TestInvariantRows(t *testing.T) {
 		most = 1
 	}
 	require.Equal(t, most, vulkanOrSkip(t).Stats().InvariantRows)
-	require.Equal(t, min(most, 16), vulkanOrSkip(t, WithDisabled("projection_coopmat")).Stats().InvariantRows)
+	for _, kernel := range []string{"projection_coopmat", "projection_rows"} {
+		require.Equal(t, min(most, 16), vulkanOrSkip(t, WithDisabled(kernel)).Stats().InvariantRows)
+	}
 	require.Equal(t, 1, vulkanOrSkip(t, WithDisabled("dot8")).Stats().InvariantRows)
 }

@@ -24,8 +24,8 @@ type DeviceStats struct {
 	Overlap bool
 	// BatchVariant reports whether WithoutBatchInvariance was asked for and works on this device.
 	BatchVariant bool
-	// InvariantRows is the most rows of x among which each row of a product with affine or mxfp4
-	// weights has the same bits as alone, on Vulkan in regions; math.MaxInt: any number.
+	// InvariantRows is the most rows of x among which each row of a product with transposed affine
+	// or mxfp4 weights has the same bits as alone, on Vulkan in regions; math.MaxInt: any number.
 	InvariantRows int
 	// Hang names the work that did not end, if the device counts as lost because of it: see WithHangLimit.
 	Hang               string

@@ -140,14 +140,19 @@ static bool suits_byte_tiles(const Lowering &lowering, const ProjectionOp &op, c
     return m.x_rows >= kLeastHalvedRows && m.x_rows <= kMostDotRows && !has_little_work(lowering, op, m);
 }
 
-bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+// Whether the device has the kernels for that many rows of x.
+static bool has_byte_tiles(const Lowering &lowering, int64_t rows) {
     const DeviceTraits &device = lowering.device();
-    return suits_byte_tiles(lowering, op, m) && has_code_bytes(op.bits, bool(m.biases(0))) && m.parts.splits == 1 &&
-           !finds_largest(op) && takes_integers(lowering) && (device.subgroup_size == kTeamLanes || device.is_cpu) &&
-           (m.x_rows <= kMostDotRows || device.as_gpu ||
+    return takes_integers(lowering) && (device.subgroup_size == kTeamLanes || device.is_cpu) &&
+           (rows <= kMostDotRows || device.as_gpu ||
             lowering.runs_variant(spec::projection_coopmat::kKernel, "khr8")) &&
            lowering.has_kernel(spec::projection_coopmat::kKernel) &&
-           lowering.has_kernel(spec::projection_rows::kKernel) && plan(lowering, op, m).lanes != 0;
+           lowering.has_kernel(spec::projection_rows::kKernel);
+}
+
+bool takes_byte_tiles(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
+    return suits_byte_tiles(lowering, op, m) && has_code_bytes(op.bits, bool(m.biases(0))) && m.parts.splits == 1 &&
+           !finds_largest(op) && has_byte_tiles(lowering, m.x_rows) && plan(lowering, op, m).lanes != 0;
 }
 
 uint32_t invariant_rows(const Lowering &lowering) {
@@ -159,9 +164,7 @@ uint32_t invariant_rows(const Lowering &lowering) {
     if (device.batch_variant) {
         return kLeastFragmentRows - 1;
     }
-    const bool tiles = device.as_gpu || (device.subgroup_size == kTeamLanes &&
-                                         lowering.runs_variant(spec::projection_coopmat::kKernel, "khr8"));
-    return tiles && lowering.has_kernel(spec::projection_coopmat::kKernel) ? kMostProjectionRows : kMostDotRows;
+    return has_byte_tiles(lowering, kMostProjectionRows) ? kMostProjectionRows : kMostDotRows;
 }
 
 std::optional<PartSums> dispatch_part_sums(Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {

@@ -113,11 +113,11 @@ func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded, 
 // prepare makes the engine's requests, one for each prompt.
 func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) error {
 	n := first(c.N, nil, 1)
-	switch queue := s.options.engine.Queue; {
+	switch queue, places := s.options.engine.Queue, m.engine.Stats().Places; {
 	case n > queue:
 		return bad("n", "%d are more than the %d that may wait here", n, queue)
-	case n*len(prompts) > s.options.places()+queue: // for which no other time would be better
-		return bad("n", "%d for each of %d prompts are more than the %d that may run or wait here", n, len(prompts), s.options.places()+queue)
+	case n*len(prompts) > places+queue: // for which no other time would be better
+		return bad("n", "%d for each of %d prompts are more than the %d that may run or wait here", n, len(prompts), places+queue)
 	}
 	most := m.context
 	if s.options.maxTokens > 0 {

@@ -79,7 +79,7 @@ const busyPause = 20 * time.Millisecond
 // that a large request does not fill the queue, but of no more than may wait: the engine takes
 // all texts of a call into its queue. Once some are there, it waits for room for the others.
 func (s *server) embed(ctx context.Context, m *loaded, q engine.EmbedRequest) (out [][]float32, err error) {
-	all, most := q.Inputs, min(s.options.places(), s.options.engine.Queue)
+	all, most := q.Inputs, max(1, min(m.engine.Stats().Places, s.options.engine.Queue))
 	for len(all) > 0 {
 		n := min(most, len(all))
 		q.Inputs, all = all[:n], all[n:]

@@ -122,11 +122,12 @@ func TestSameTokensOnOlderCPUs(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("GODEBUG has no switches for this processor's instructions")
 	}
-	for _, without := range []string{"cpu.avx512vnni=off", "cpu.avx512f=off,cpu.avx512vnni=off,cpu.avxvnni=off", "cpu.avx2=off"} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestSameTokensInAnyCompany$/^cpu$")
+	for _, without := range []string{"cpu.avx512vnni=off", "cpu.avx512f=off", "cpu.avx512f=off,cpu.avxvnni=off", "cpu.avx2=off"} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^TestSameTokensInAnyCompany$/^cpu$")
 		cmd.Env = append(os.Environ(), "GODEBUG="+without)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s\n%s", without, out)
+		require.Contains(t, string(out), "--- PASS: TestSameTokensInAnyCompany/cpu")
 	}
 }
 
@@ -183,8 +184,10 @@ func sameTokensInAnyCompany(d demo, cache kompute.DType) {
 	wg.Wait()
 	stats := idleStats(d, e)
 	d.Logf("%+v", stats)
-	require.Positive(d, stats.Preempted)
-	require.Positive(d, stats.DraftedTokens)
+	if d.model.Device().Stats().InvariantRows > 1 { // otherwise one request runs at a time
+		require.Positive(d, stats.Preempted)
+		require.Positive(d, stats.DraftedTokens)
+	}
 }
 
 // Guessing ahead gives the same tokens as choosing them one by one, in fewer steps

@@ -35,8 +35,9 @@ type Config struct {
 	// BatchInvariant reduces ChunkTokens and Sequences so that no step has more rows than the
 	// device keeps the bits of ([kompute.DeviceStats].InvariantRows). Then requests get the same
 	// tokens whatever else runs, on every device and with prompts of any length, if weights are
-	// affine or mxfp4. ChunkTokens become at most that many rows, such as 64, and Sequences at
-	// most 3/4 of them and one, such as 49. What it costs: docs/performance/requests.md.
+	// affine or mxfp4. With 64 rows, ChunkTokens become at most 64, and of the usual Sequences
+	// 49 could run; on a device that keeps the bits of one row alone, one request runs, and steps
+	// have one token of its prompt. What it costs: docs/performance/requests.md.
 	BatchInvariant bool
 	// Draft is the maximum number of tokens that are guessed ahead for a request, from
 	// what followed the same tokens earlier in its prompt and answer, and verified in
@@ -50,9 +51,8 @@ type Config struct {
 
 const mostSequences = 1 << 14
 
-// fill sets defaults and checks the configuration for the replicas' models.
-func (c *Config) fill(models ...model.Model) error {
-	m := models[0]
+// fill sets defaults and checks the configuration for a model.
+func (c *Config) fill(m model.Model) error {
 	limit := m.Limits().Context
 	set := func(v *int, value int) {
 		if *v == 0 {
@@ -63,11 +63,6 @@ func (c *Config) fill(models ...model.Model) error {
 	set(&c.Context, limit)
 	set(&c.PageTokens, 64)
 	set(&c.ChunkTokens, defaultChunk(m.Device().Info()))
-	if c.BatchInvariant {
-		for _, m := range models {
-			c.limitRows(m.Device().Stats().InvariantRows)
-		}
-	}
 	set(&c.Queue, 256)
 	set(&c.CacheTokens, max(c.Context, 1024*min(c.Sequences, mostSequences)))
 	if c.Context > limit {
@@ -96,7 +91,15 @@ func (c *Config) fill(models ...model.Model) error {
 	return nil
 }
 
-// limitRows keeps steps within that many rows.
+// on returns the configuration for a replica on a device.
+func (c Config) on(d *kompute.Device) Config {
+	if c.BatchInvariant {
+		c.limitRows(max(1, d.Stats().InvariantRows)) // a closed device has 0
+	}
+	return c
+}
+
+// limitRows keeps steps within that many rows, 1 or more.
 func (c *Config) limitRows(rows int) {
 	c.ChunkTokens = min(c.ChunkTokens, rows)
 	c.Sequences = min(c.Sequences, max(1, rows-c.promptShare()+1))

@@ -35,6 +35,6 @@
 //     [kompute.WithoutBatchInvariance].
 //
 // Otherwise the last bits of logits depend on how many rows are in a step, and so, now and
-// then, does a token. With Config.BatchInvariant, no step has more rows than that, which are
-// 8 on other CPUs.
+// then, does a token. With Config.BatchInvariant, steps have at most as many rows as keep
+// their bits: 64 or 16 on those GPUs, 8 on other CPUs, and 1 on other devices.
 package engine

@@ -41,6 +41,7 @@ type Stats struct {
 	Running, Waiting int // requests
 	Pages, FreePages int // of the cache; unused ones that are kept for reuse count as free
 	Devices          int // that can run steps; one that is being replaced cannot
+	Places           int // requests that can run at once on all devices, also on those that are being replaced
 
 	Steps           uint64
 	DeviceSteps     []uint64      // of each device, in the order of the hosts
@@ -102,7 +103,7 @@ func NewHosted(hosts []*model.Host, tok *tokenizer.Tokenizer, c Config) (*Engine
 
 // start makes the replicas and starts them.
 func start(hosts []*model.Host, models []model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
-	if err := c.fill(models...); err != nil {
+	if err := c.fill(models[0]); err != nil {
 		return nil, err
 	}
 	e := &Engine{limits: models[0].Limits(), headless: models[0].Head(), tokenizer: tok, config: c, outbox: newOutbox(), ended: make(chan struct{})}
@@ -159,6 +160,9 @@ func (e *Engine) Stats() Stats {
 	defer e.mu.Unlock()
 	out := e.stats
 	out.Waiting = len(e.queue.waiting)
+	for _, s := range e.queue.schedulers {
+		out.Places += s.config.Sequences
+	}
 	for _, r := range e.replicas {
 		s := r.scheduler
 		out.SharedTokens += s.shared

@@ -30,16 +30,18 @@ type replica struct {
 
 // newReplica makes a replica of the model that a host holds, or of one without a host.
 func newReplica(e *Engine, h *model.Host, m model.Model) (*replica, error) {
-	steps, err := newStepper(m, &e.config)
+	config := e.config.on(m.Device())
+	steps, err := newStepper(m, &config)
 	if err != nil && h != nil { // the device may be lost, and nobody has replaced it yet
 		if m, err = h.Replace(context.Background(), m, err); err == nil {
-			steps, err = newStepper(m, &e.config)
+			config = e.config.on(m.Device())
+			steps, err = newStepper(m, &config)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &replica{engine: e, host: h, model: m, steps: steps, scheduler: newScheduler(&e.config, &e.queue)}, nil
+	return &replica{engine: e, host: h, model: m, steps: steps, scheduler: newScheduler(&config, &e.queue)}, nil
 }
 
 // loop runs steps until the engine is closed and nothing is left to do, or until the
@@ -231,7 +233,11 @@ func (r *replica) restart(cause error) bool {
 			return false
 		}
 		r.model = m
-		steps, err := newStepper(m, &e.config)
+		config := e.config.on(m.Device())
+		e.mu.Lock()
+		*r.scheduler.config = config
+		e.mu.Unlock()
+		steps, err := newStepper(m, r.scheduler.config)
 		if err != nil {
 			cause = err
 			continue

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/kompute"
 )
 
 // A step with prompts never has twice the rows that it needs where its time is
@@ -59,6 +61,10 @@ func TestRowsAreLimited(t *testing.T) {
 	require.Equal(t, Config{Sequences: 32, ChunkTokens: 512}, *c)
 	c.limitRows(8)
 	require.Equal(t, Config{Sequences: 7, ChunkTokens: 8}, *c)
+	gone, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	require.Equal(t, Config{Sequences: 1, ChunkTokens: 1, BatchInvariant: true}, Config{Sequences: 7, ChunkTokens: 8, BatchInvariant: true}.on(gone))
 }
 
 // A step sees little more than the pages that its sequences have, and all of them.

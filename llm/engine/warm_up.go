@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/kompute-go/kompute-go/kompute"
@@ -23,23 +25,33 @@ func (e *Engine) WarmUp(ctx context.Context) error {
 	if !e.made() {
 		return engineError(kompute.ErrClosed)
 	}
-	for _, z := range e.config.usualSizes(e.headless != nil) {
+	c := e.widest()
+	for _, z := range c.usualSizes(e.headless != nil) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := e.whileIdle(func() error { return e.prepare(z) }); err != nil {
+		if err := e.whileIdle(func() error { return e.prepare(&c, z) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// prepare compiles what a step of a size needs, on all devices at once.
-func (e *Engine) prepare(z size) error {
+// widest returns the configuration of the replicas whose steps have the most rows.
+func (e *Engine) widest() Config {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return *slices.MaxFunc(e.replicas, func(a, b *replica) int {
+		return cmp.Compare(a.scheduler.config.mostRows(), b.scheduler.config.mostRows())
+	}).scheduler.config
+}
+
+// prepare compiles what a step of a size needs, on all devices with that configuration at once.
+func (e *Engine) prepare(c *Config, z size) error {
 	errs := make([]error, len(e.replicas))
 	var all sync.WaitGroup
 	for i, r := range e.replicas {
-		if r.scheduler.open {
+		if r.scheduler.open && *r.scheduler.config == *c {
 			all.Go(func() { errs[i] = r.steps.prepare(z) })
 		}
 	}
@@ -91,7 +103,7 @@ func (c *Config) usualSizes(headless bool) (all []size) {
 			}
 			for _, rows := range doubling(2, most) {
 				for _, chosen := range doubling(1, min(rows-1, c.Sequences)) {
-					if chosen == 1 || pages == 1 {
+					if chosen <= 1 || pages == 1 { // 0: a step of one row
 						add(pendingStep{rows: rows, chosen: chosen}, pages, piece{sequence: q, count: rows, chosen: chosen})
 					}
 				}

@@ -91,6 +91,9 @@ func encodeVEX(path string) error {
 		}
 		return fmt.Appendf(bytes.TrimSuffix(text, []byte("; ")), " // {vex} %s", line)
 	})
+	if left := regexp.MustCompile(`(?m)^\s+VPDPBUSD.*, Y\d+$`).Find(source); left != nil {
+		return fmt.Errorf("%s has an operand that is not encoded", left)
+	}
 	return os.WriteFile(path, source, 0o644)
 }
 

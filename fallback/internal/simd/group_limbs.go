@@ -16,7 +16,7 @@ type GroupLimbs struct {
 }
 
 // HasGroupDots reports whether GroupDots multiplies such codes. Without AVX-512 VNNI, it takes codes of 4 bits in groups
-// of 32 or more, in the order Halves: sums of two products of larger codes do not fit 16 bits.
+// of 32 or more, in the order Halves: with AVX2 alone, sums of two products of larger codes do not fit 16 bits.
 func (c TileCodes) HasGroupDots() bool {
 	return HasTiles() || active >= AVX2 && active <= AVX512 && c.Bits == 4 && c.GroupSize >= 32
 }
