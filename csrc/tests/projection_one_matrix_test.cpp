@@ -164,8 +164,10 @@ TEST(matrices_that_follow_each_other_give_what_each_gives_alone) {
         options.disabled = disabled;
         const Device device = open_device(options);
         const bool has_matrices = variants_of(device, "projection_coopmat").front().state == KPX_VARIANT_USABLE;
-        std::vector<Case> cases{
-            {1, 256, {40, 24, 17}, false}, {1, 256, {24, 24, 8}, true}, {3, 256, {24, 24, 17}, true}};
+        std::vector<Case> cases{{1, 256, {40, 24, 17}, false},
+                                {1, 256, {24, 24, 8}, true},
+                                {1, 256, {24, 24, 8}, true, true},
+                                {3, 256, {24, 24, 17}, true}};
         if (disabled == held) {
             cases = {{9, 256, {48, 48, 32}, true}};
         }
