@@ -20,7 +20,7 @@ import (
 // and, once every row is set, Multiply for different ranges; a PreparedRows serves
 // every matrix that m.SharesRows reports. The results do not depend on how the rows
 // of x and [0, N) are divided; ranges that begin at multiples of Grain are fastest.
-// Where m.SameBits reports it, they do not depend on the number of rows of x either.
+// Up to InvariantRows, they do not depend on the number of rows of x either.
 //
 // A QuantizedRows is constant after NewQuantizedRows, and keeps no copy: the
 // arrays must stay as they are.
@@ -81,7 +81,7 @@ const (
 	floatForm rowForm = iota // as floats, with dequantized panels
 	dotForm                  // few rows, as floats, with dequantized rows
 	limbForm                 // few rows, as whole numbers, with the codes themselves
-	groupForm                // few rows with the codes, to the same results as tiles where SameBits
+	groupForm                // few rows with the codes, with tiles to the same results, except for nvfp4
 	tileForm                 // as whole numbers, with tiles of x, and tiles or words of codes
 )
 
@@ -113,10 +113,6 @@ func (a *packed) withRows(rows int) bool {
 	form := a.form(rows)
 	return form != floatForm && form != tileForm
 }
-
-// SameBits reports whether the products of a row of x are the same to the bit with any
-// number of rows.
-func (m *QuantizedRows) SameBits() bool { return m.tiled() && m.Mode != opdef.ModeNVFP4 }
 
 // InvariantRows returns the most rows of x among which each row's products with affine or mxfp4 weights
 // have the same bits as alone; math.MaxInt: any number.

@@ -93,9 +93,9 @@ func WithOverlap() Option {
 // Without it, on GPUs with fast dot products of bytes, a row with affine or mxfp4 weights
 // has the same bits alone and among up to 63 others (15 without tensor cores for bytes),
 // so a request to an engine has the same tokens whatever else runs (see
-// [DeviceStats].InvariantRows). With it, products of
-// more than 8 rows with affine weights of 4 bits, whose scales have 16 bits, are faster if
-// groups have 64 or 32 columns or activations have 16 bits (docs/performance/rows.md).
+// [DeviceStats].InvariantRows). With it, products of more than 8 rows with affine weights of
+// 4 bits, whose scales have 16 bits, are faster if groups have 64 or 32 columns or
+// activations have 16 bits (docs/performance/rows.md).
 // Nothing else changes. Results are about as accurate, but added up in another order.
 // Activations of 16 bits keep their bits, or 11 where the gain of a norm multiplies them,
 // and their products are summed in float32.

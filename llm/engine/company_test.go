@@ -106,7 +106,8 @@ func idleStats(d demo, e *engine.Engine) engine.Stats {
 const asGPU = "KOMPUTE_GO_FUSION_ON_CPU"
 
 // A request gets the same tokens as alone, whatever else is in the batch, whenever it
-// arrives, and however little memory there is; and the same log-probabilities, to the bit.
+// arrives, and however little memory there is; and the same log-probabilities, to the bit if
+// the device keeps those of several rows.
 func TestSameTokensInAnyCompany(t *testing.T) {
 	t.Setenv(asGPU, "1")
 	eachSmall(t, func(d demo) {
@@ -140,7 +141,12 @@ func sameTokensInAnyCompany(d demo, cache kompute.DType) {
 			p[i] = r.IntN(smallVocabulary)
 		}
 	}
-	alone := d.engine(engine.Config{Sequences: 1, Context: 128, PageTokens: 8, CacheType: cache, BatchInvariant: true})
+	// Where only one row keeps its bits, the promise would allow no company.
+	invariant, delta := d.model.Device().Stats().InvariantRows > 1, 0.0
+	if !invariant {
+		delta = logprobDelta(d)
+	}
+	alone := d.engine(engine.Config{Sequences: 1, Context: 128, PageTokens: 8, CacheType: cache, BatchInvariant: invariant})
 	defer d.close(alone)
 	all := make([]engine.Request, requests)
 	want := make([]*generate.Result, requests)
@@ -152,7 +158,7 @@ func sameTokensInAnyCompany(d demo, cache kompute.DType) {
 		require.NoError(d, err)
 	}
 	// Memory for only two long requests, so some must give up their pages.
-	e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16, Draft: 4, CacheType: cache, BatchInvariant: true})
+	e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16, Draft: 4, CacheType: cache, BatchInvariant: invariant})
 	defer d.close(e)
 	var wg sync.WaitGroup
 	for i := range all {
@@ -178,16 +184,14 @@ func sameTokensInAnyCompany(d demo, cache kompute.DType) {
 		wg.Go(func() {
 			got, err := s.Result(d.Context())
 			require.NoError(d, err)
-			requireSameWithin(d, 0, want[i], got)
+			requireSameWithin(d, delta, want[i], got)
 		})
 	}
 	wg.Wait()
 	stats := idleStats(d, e)
 	d.Logf("%+v", stats)
-	if d.model.Device().Stats().InvariantRows > 1 { // otherwise one request runs at a time
-		require.Positive(d, stats.Preempted)
-		require.Positive(d, stats.DraftedTokens)
-	}
+	require.Positive(d, stats.Preempted)
+	require.Positive(d, stats.DraftedTokens)
 }
 
 // Guessing ahead gives the same tokens as choosing them one by one, in fewer steps

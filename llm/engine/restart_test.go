@@ -97,3 +97,21 @@ func TestHostTimeWithoutRestarts(t *testing.T) {
 	require.GreaterOrEqual(t, e.stats.HostTime, time.Hour)
 	require.NoError(t, r.steps.close())
 }
+
+// A replica that continues on another device has that one's limits.
+func TestLimitsFollowTheDevice(t *testing.T) {
+	m, folder := small(t)
+	e := &Engine{limits: m.Limits(), tokenizer: folder.Tokenizer, config: Config{Sequences: 4, BatchInvariant: true}, outbox: newOutbox()}
+	require.NoError(t, e.config.fill(m))
+	e.wake = sync.NewCond(&e.mu)
+	r, err := newReplica(e, nil, m)
+	require.NoError(t, err)
+	want := e.config.on(m.Device())
+	require.Equal(t, want, *r.scheduler.config)
+	r.scheduler.config.limitRows(1) // as on a device that keeps the bits of one row
+	require.Equal(t, []Config{*r.scheduler.config}, (&Engine{replicas: []*replica{r, r}}).configs())
+	require.True(t, r.restart(errors.New("made up")))
+	require.Equal(t, want, *r.scheduler.config)
+	require.Same(t, r.scheduler.config, r.steps.config)
+	require.NoError(t, r.steps.close())
+}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -25,25 +24,29 @@ func (e *Engine) WarmUp(ctx context.Context) error {
 	if !e.made() {
 		return engineError(kompute.ErrClosed)
 	}
-	c := e.widest()
-	for _, z := range c.usualSizes(e.headless != nil) {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err := e.whileIdle(func() error { return e.prepare(&c, z) }); err != nil {
-			return err
+	for _, c := range e.configs() {
+		for _, z := range c.usualSizes(e.headless != nil) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			if err := e.whileIdle(func() error { return e.prepare(&c, z) }); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// widest returns the configuration of the replicas whose steps have the most rows.
-func (e *Engine) widest() Config {
+// configs returns the configurations of the replicas, which differ where their devices set other limits.
+func (e *Engine) configs() (all []Config) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return *slices.MaxFunc(e.replicas, func(a, b *replica) int {
-		return cmp.Compare(a.scheduler.config.mostRows(), b.scheduler.config.mostRows())
-	}).scheduler.config
+	for _, r := range e.replicas {
+		if c := *r.scheduler.config; !slices.Contains(all, c) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // prepare compiles what a step of a size needs, on all devices with that configuration at once.
