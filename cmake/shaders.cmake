@@ -134,7 +134,7 @@ foreach(source IN LISTS KPX_SHADER_FILES)
             set(output ${KPX_SPIRV}/${name}.spv)
             string(MAKE_C_IDENTIFIER "spirv_${name}" symbol)
             set(compiler ${GLSLC})
-            if(missing AND NOT KOMPUTE_GO_KERNELS)
+            if(missing AND NOT KOMPUTE_GO_PLAIN)
                 kpx_glslang(compiler)
             endif()
             if(NOT compiler)
@@ -200,10 +200,10 @@ const uint32_t embedded_kernel_count = sizeof embedded_kernels / sizeof embedded
 } // namespace kpx
 " @ONLY)
 # A sanitized build embeds the same kernels, which are data.
-if(KOMPUTE_GO_KERNELS)
+if(KOMPUTE_GO_PLAIN)
     add_library(kpx_kernels OBJECT IMPORTED)
     set_target_properties(kpx_kernels PROPERTIES
-        IMPORTED_OBJECTS ${KOMPUTE_GO_KERNELS}/CMakeFiles/kpx_kernels.dir/generated/gen_kernels.cpp.o)
+        IMPORTED_OBJECTS ${KOMPUTE_GO_PLAIN}/CMakeFiles/kpx_kernels.dir/generated/gen_kernels.cpp.o)
     return()
 endif()
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The C++ tests with everything native (shim, Kompute, the tests) under sanitizers,
-# in a build folder of its own inside the one that is given. Arguments: the build
-# folder; address (with its leak checker and the undefined behaviour sanitizer) or
-# thread (only the tests that csrc/tests/CMakeLists.txt selects for it); and the tests
-# or files of tests to run, if not all.
+# The C++ tests with the shim and Kompute under sanitizers, in a build folder of its
+# own inside the one that is given. Arguments: the build folder, with kernels and
+# kpx_test built; address (with its leak checker and the undefined behaviour sanitizer)
+# or thread (only the tests that csrc/tests/CMakeLists.txt selects for it, which it
+# watches, too); and the tests or files of tests to run, if not all.
 # KOMPUTE_GO_VALIDATION=1 has Vulkan's validation layer watch as well; what memory it
 # keeps until the process ends is no leak of ours.
 set -euo pipefail
@@ -33,7 +33,7 @@ if command -v flock >/dev/null; then
 fi
 KOMPUTE_CACHE=${KOMPUTE_CACHE:-$build/kompute-cache} quietly cmake -S . -B "$folder" -G Ninja \
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE="$flags -DNDEBUG" \
-    -DKOMPUTE_SOURCE="${KOMPUTE_SOURCE:-}" -DKOMPUTE_GO_SANITIZE="$kind" -DKOMPUTE_GO_KERNELS="$build"
+    -DKOMPUTE_SOURCE="${KOMPUTE_SOURCE:-}" -DKOMPUTE_GO_SANITIZE="$kind" -DKOMPUTE_GO_PLAIN="$build"
 quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
 exec 9<&-
 

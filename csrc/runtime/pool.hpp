@@ -11,11 +11,7 @@
 
 namespace kpx {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr size_t kMostSpareObjects = 0; // so that it detects use after free
-#else
-constexpr size_t kMostSpareObjects = 4096; // of each type
-#endif
+extern const size_t most_spare_objects; // of each type
 
 // A lock for a few instructions; a mutex would double their time.
 class Busy {
@@ -70,7 +66,7 @@ template <typename T> class Pooled {
         }
         bool keep(void *memory) noexcept {
             const Busy lock(busy_);
-            if (count_ >= kMostSpareObjects) {
+            if (count_ >= most_spare_objects) {
                 return false;
             }
             first_ = new (memory) Free{first_};

@@ -194,6 +194,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	blockBytes = 1 << 24
 	os.Exit(m.Run())
 }
 
