@@ -41,5 +41,16 @@ func TestReadsGiveValidBools(t *testing.T) {
 		got, err := every.ReadAsync(s).Wait(bg)
 		require.NoError(t, err)
 		require.Equal(t, []byte{1, 0, 0}, array.Bytes(got))
+		m, err := NewMapped[bool](d, 6)
+		require.NoError(t, err)
+		defer m.Close()
+		s.Enqueue(Op{Name: "odd", Args: []Arg{Out(m.Tensor().View())}, CPU: func(a []Array, _ []byte) error {
+			copy(a[0].Data, []byte{2, 1, 0, 255, 0, 128})
+			return nil
+		}})
+		require.NoError(t, s.Synchronize(bg))
+		peeked := make([]bool, 5)
+		require.NoError(t, m.Peek(peeked, 1))
+		require.Equal(t, []byte{1, 0, 1, 0, 1}, array.Bytes(peeked))
 	})
 }

@@ -56,7 +56,10 @@ func (m *Mapped[T]) Close() error { return m.Tensor().Close() }
 // undefined values. Errors are ErrClosed, ErrShape and, during a capture that
 // writes the tensor, ErrCapture.
 func (m *Mapped[T]) Peek(dst []T, from int) error {
-	return m.access("peek", from, len(dst), func(elements []T) { copy(dst, elements) })
+	return m.access("peek", from, len(dst), func(elements []T) {
+		copy(dst, elements)
+		makeBools(dst)
+	})
 }
 
 // Poke copies src to the elements from index from on, in memory order. It neither

@@ -15,9 +15,8 @@ func overlaps(l array.Layout) bool {
 	return false
 }
 
-// gather copies the elements of a view to dst in row-major order. Undefined content, and
-// what a caller's kernel or Op.CPU has written, may have bytes that are no Go bools: those
-// become true.
+// gather copies the elements of a view to dst in row-major order, and makes them Go bools if
+// that is their type.
 func gather[T Element](dst, storage []T, l array.Layout) {
 	walk(l, func(i, at, n, stride int) {
 		if stride == 1 {
@@ -28,7 +27,13 @@ func gather[T Element](dst, storage []T, l array.Layout) {
 			dst[i+k] = storage[at+k*stride]
 		}
 	})
-	if bools, is := any(dst).([]bool); is {
+	makeBools(dst)
+}
+
+// makeBools makes Go bools of elements if that is their type: undefined content, and what a
+// caller's kernel or Op.CPU has written, may have other bytes, which become true.
+func makeBools[T Element](elements []T) {
+	if bools, is := any(elements).([]bool); is {
 		for i, b := range array.Bytes(bools) {
 			bools[i] = b != 0
 		}

@@ -96,8 +96,13 @@ void Read::append(Stream &stream) {
         const uint64_t size = std::min(bytes_ - done, Staging::kLarge - 4);
         const uint64_t phase = (buffer->offset() + offset_ + done) % 4;
         parts_.push_back({device_->staging().take(Staging::For::download, size + 4), phase, size});
-        stream.append_read(buffer, offset_ + done, parts_.back().block, phase, size);
         done += size;
+    }
+    // Only now, when there is memory for all of them: writers wait for what read_at is told below.
+    uint64_t at = offset_;
+    for (const Part &part : parts_) {
+        stream.append_read(buffer, at, part.block, part.offset, part.bytes);
+        at += part.bytes;
     }
     point_ = stream.point();
     tensor_->read_at(point_);
