@@ -65,9 +65,10 @@ type Token struct {
 //
 // It returns no result and PromptError for an empty prompt, one beyond the
 // model's context or with tokens outside its vocabulary; the errors of the
-// sampling parameters; kompute.ErrClosed on a closed session; and
+// sampling parameters; kompute.ErrClosed on a closed session;
 // kompute.ErrInvalid if called by OnText or in a loop over Tokens, during
-// another generation.
+// another generation; and the errors of the device if it cannot even begin,
+// such as kompute.ErrOutOfMemory where the prompt does not fit.
 func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Result, error) {
 	return s.generate(ctx, prompt, o, func(Token) error { return nil })
 }
@@ -157,6 +158,7 @@ type generation struct {
 
 // replace replaces a lost device.
 func (g *generation) replace(ctx context.Context, cause error, prompt int) error {
+	g.meter.leave()
 	if err := g.replaceLost(ctx, g.model, cause, prompt+g.limit); err != nil {
 		return err
 	}
@@ -179,6 +181,7 @@ func (g *generation) runInMemory(ctx context.Context, prompt []int) error {
 		if smaller < step {
 			g.options.PrefillStep, g.pieceLimit = smaller, smaller
 		}
+		g.meter.leave()
 		if failed := g.restart(g.state.Capacity()); failed != nil {
 			return errors.Join(err, failed)
 		}

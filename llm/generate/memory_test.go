@@ -119,3 +119,14 @@ func TestSessionAfterAnError(t *testing.T) {
 		require.NoError(t, m.Close())
 	})
 }
+
+// Fallbacks are those on all streams of a generation.
+func TestFallbacksAreAddedUp(t *testing.T) {
+	of := func(n int) kompute.StreamStats {
+		return kompute.StreamStats{Fallbacks: map[string]map[string]int{"sdpa": {"shape": n}, "rope": {"type": 2}}}
+	}
+	sum := map[string]map[string]int{}
+	countFallbacks(sum, of(1), of(4))
+	countFallbacks(sum, kompute.StreamStats{}, of(5))
+	require.Equal(t, map[string]map[string]int{"sdpa": {"shape": 8}, "rope": {"type": 2}}, sum)
+}

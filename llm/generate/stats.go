@@ -94,16 +94,17 @@ func (w Work) PerToken() PerToken {
 
 // meter takes the readings of one generation.
 type meter struct {
-	session *Session
-	start   time.Time
-	before  kompute.StreamStats // at the start
-	first   time.Time           // when the first token was there; zero: not yet
-	from    time.Time           // when this stream's first token was there
-	after   counters            // then
-	earlier int                 // number of tokens up to then
-	fed     int
-	enqueue time.Duration // host time to enqueue tokens
-	idle    uint64        // waits for a token while the device had no other work
+	session   *Session
+	start     time.Time
+	before    kompute.StreamStats       // when this stream's fallbacks were last counted
+	fallbacks map[string]map[string]int // on all streams, until before
+	first     time.Time                 // when the first token was there; zero: not yet
+	from      time.Time                 // when this stream's first token was there
+	after     counters                  // then
+	earlier   int                       // number of tokens up to then
+	fed       int
+	enqueue   time.Duration // host time to enqueue tokens
+	idle      uint64        // waits for a token while the device had no other work
 	// why tokens are not replayed although they should be; nil: they are
 	uncaptured error
 	replaced   int
@@ -118,7 +119,7 @@ type counters struct {
 }
 
 func (s *Session) newMeter() *meter {
-	return &meter{session: s, start: time.Now(), before: s.stream.Stats()}
+	return &meter{session: s, start: time.Now(), before: s.stream.Stats(), fallbacks: map[string]map[string]int{}}
 }
 
 // firstToken notes that the first token of this stream is there, the one with this
@@ -128,6 +129,13 @@ func (m *meter) firstToken(number int) {
 	if m.first.IsZero() {
 		m.first = m.from
 	}
+}
+
+// leave counts the fallbacks on this stream, since the session may get another one.
+func (m *meter) leave() {
+	now := m.session.stream.Stats()
+	countFallbacks(m.fallbacks, m.before, now)
+	m.before = now
 }
 
 // moved starts again with another device's stream.
@@ -146,7 +154,8 @@ func (m *meter) counters() counters {
 // stats returns the costs of a generation of that many tokens.
 func (m *meter) stats(tokens int) Stats {
 	now := m.counters()
-	out := Stats{Fed: m.fed, Replaced: m.replaced, Fallbacks: fallbacks(m.before, now.StreamStats)}
+	m.leave()
+	out := Stats{Fed: m.fed, Replaced: m.replaced, Fallbacks: m.fallbacks}
 	if m.uncaptured != nil {
 		out.Uncaptured = m.uncaptured.Error()
 	}
@@ -178,19 +187,17 @@ func work(before, after counters, tokens int) Work {
 	}
 }
 
-// fallbacks returns by how much counts grew between two readings.
-func fallbacks(before, after kompute.StreamStats) map[string]map[string]int {
-	grown := map[string]map[string]int{}
+// countFallbacks adds by how much counts grew between two readings.
+func countFallbacks(sum map[string]map[string]int, before, after kompute.StreamStats) {
 	for op, reasons := range after.Fallbacks {
 		for reason, n := range reasons {
 			if n -= before.Fallbacks[op][reason]; n == 0 {
 				continue
 			}
-			if grown[op] == nil {
-				grown[op] = map[string]int{}
+			if sum[op] == nil {
+				sum[op] = map[string]int{}
 			}
-			grown[op][reason] = n
+			sum[op][reason] += n
 		}
 	}
-	return grown
 }

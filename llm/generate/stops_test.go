@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
 // However the text is divided into pieces, exactly the text before the first place where a
@@ -55,4 +57,22 @@ func requireStopped(t require.TestingT, stops, pieces []string) {
 	}
 	require.Equal(t, whole[:first], got, "%q in %q", stops, pieces)
 	require.Equal(t, appears, stopped, "%q in %q", stops, pieces)
+}
+
+// What the token of a stop string begins behind it is not part of the text.
+func TestNothingIsLeftBehindAStop(t *testing.T) {
+	f := openDemo(t)
+	seen := 0
+	for id := range f.Limits().Vocabulary {
+		d := f.Tokenizer.NewDecoder(tokenizer.SkipSpecial)
+		text := d.Push(id)
+		if text == "" || d.Flush() == "" {
+			continue // not whole characters and a part of another
+		}
+		seen++
+		a := NewAnswer(f.Tokenizer, nil, 10, []string{text})
+		require.Equal(t, Token{ID: id, Finish: FinishStop}, a.Add(id))
+		require.Empty(t, a.Rest())
+	}
+	require.Positive(t, seen)
 }

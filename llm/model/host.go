@@ -96,7 +96,7 @@ func (h *Host) Replaced() int {
 // kompute.ErrClosed or kompute.ErrDeviceLost.
 func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, error) {
 	isLost := errors.Is(cause, kompute.ErrDeviceLost)
-	if !isLost && !errors.Is(cause, kompute.ErrClosed) {
+	if !isLost && !errors.Is(cause, kompute.ErrClosed) || h.Model() == nil {
 		return nil, cause
 	}
 	h.replacing.Lock()

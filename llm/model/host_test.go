@@ -28,6 +28,10 @@ func TestHostReplaces(t *testing.T) {
 	defer h.Close()
 	lost, closed := fmt.Errorf("made up: %w", kompute.ErrDeviceLost), fmt.Errorf("made up: %w", kompute.ErrClosed)
 	first := h.Model()
+	for _, nothing := range []*model.Host{nil, {}} {
+		_, err = nothing.Replace(t.Context(), first, lost)
+		require.Equal(t, lost, err)
+	}
 	_, err = h.Replace(t.Context(), first, closed)
 	require.Equal(t, closed, err, "nobody has replaced it")
 	second, err := h.Replace(t.Context(), first, lost)

@@ -212,9 +212,13 @@ func load[T kompute.Float](ctx context.Context, d *kompute.Device, c *checkpoint
 	if o.Progress != nil {
 		l.progress = func(bytes int64) { o.Progress(bytes, plan.bytes) }
 	}
-	network := build(l) // before the loader's fields are read
+	var network Network[T]
+	shrunk := fault.Guard(func() error {
+		network = build(l)
+		return nil
+	})
 	m := &loaded[T]{network: network, config: spec.Config, device: d, cache: cache, bytes: l.bytes, headless: l.headless, owned: l.owned}
-	if err := errors.Join(l.err, l.finish()); err != nil {
+	if err := errors.Join(shrunk, l.err, l.finish()); err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return m, nil

@@ -289,3 +289,24 @@ func TestFitBudget(t *testing.T) {
 	require.EqualValues(t, budget, fit.Available)
 	require.Zero(t, d.Stats().LiveTensors)
 }
+
+// A load that finds a file shorter than it was fails, and leaves nothing behind.
+func TestLoadOfAShrinkingFile(t *testing.T) {
+	s := testmodel.Small()
+	s.Packing = checkpoint.Packing{GroupSize: 32, Bits: 1} // whose codes the loader unpacks by itself
+	s.Vocab, s.Intermediate, s.Hidden, s.Shards = 4096, 4096, 256, 3
+	dir := t.TempDir()
+	s.Write(t, dir)
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	c, err := checkpoint.Open(dir)
+	require.NoError(t, err)
+	defer c.Close()
+	files, err := filepath.Glob(filepath.Join(dir, "*.safetensors"))
+	require.NoError(t, err)
+	shrink := func(int64, int64) { require.NoError(t, os.Truncate(files[1], 3<<12)) }
+	_, err = model.Load(t.Context(), d, c, model.Options{DType: kompute.DTypeBFloat16, Progress: shrink})
+	require.Error(t, err)
+	require.Zero(t, d.Stats().LiveTensors)
+	require.NoError(t, d.Close())
+}
