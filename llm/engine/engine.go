@@ -31,6 +31,7 @@ type Engine struct {
 	mu      sync.Mutex
 	wake    *sync.Cond
 	queue   queue
+	idling  bool // whileIdle has the replicas to itself
 	closing bool
 	err     error // why no more steps can be run
 	stats   Stats
@@ -87,7 +88,7 @@ func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 func NewHosted(hosts []*model.Host, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 	models := make([]model.Model, len(hosts))
 	for i, h := range hosts {
-		if h == nil {
+		if h == nil || h.Model() == nil {
 			return nil, errIncomplete
 		}
 		models[i] = h.Model()
@@ -207,7 +208,9 @@ func (e *Engine) Close(ctx context.Context) error {
 	select {
 	case <-e.ended:
 	case <-ctx.Done():
-		err = ctx.Err()
+		if !e.hasEnded() {
+			err = ctx.Err()
+		}
 		e.stop()
 		e.mu.Lock()
 		e.wake.Broadcast()
@@ -223,6 +226,16 @@ func (e *Engine) Close(ctx context.Context) error {
 		errs = append(errs, r.closeErr)
 	}
 	return errors.Join(errs...)
+}
+
+// hasEnded reports whether the replicas have ended, and their memory is free.
+func (e *Engine) hasEnded() bool {
+	select {
+	case <-e.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // made reports whether the engine is neither nil nor zero.
@@ -271,25 +284,43 @@ func (e *Engine) failAll(running []*sequence) {
 	}
 }
 
-// whileIdle calls f once no step is in flight, and lets nothing start until it returns. It fails with ErrBusy while
-// there are requests. f must leave the steps of a replica alone whose scheduler is not open: its device is being
-// replaced, or has failed for good.
-func (e *Engine) whileIdle(f func() error) error {
+// whileIdle calls f with the replicas that are open once no step is in flight, and lets none of them go on until it
+// returns. f must leave the others alone: their devices are being replaced, or have failed for good. It is called
+// without the lock, since compiling kernels takes long and may log, which may ask for the engine's statistics. whileIdle
+// fails with ErrBusy while there are requests.
+func (e *Engine) whileIdle(f func(open []*replica) error) error {
 	if !e.made() {
 		return engineError(kompute.ErrClosed)
 	}
+	open, err := e.beginIdling()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.idling = false
+		e.wake.Broadcast()
+	}()
+	return f(open)
+}
+
+// beginIdling sets idling, and returns the replicas that are open.
+func (e *Engine) beginIdling() (open []*replica, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for {
 		switch {
 		case e.err != nil:
-			return e.err
+			return nil, e.err
 		case e.closing:
-			return engineError(kompute.ErrClosed)
+			return nil, engineError(kompute.ErrClosed)
 		case e.queue.busy():
-			return ErrBusy
-		case !slices.ContainsFunc(e.replicas, func(r *replica) bool { return r.inFlight.oldest() != nil }):
-			return f()
+			return nil, ErrBusy
+		case !e.idling && !slices.ContainsFunc(e.replicas, func(r *replica) bool { return r.inFlight.oldest() != nil }):
+			e.idling = true
+			closed := func(r *replica) bool { return !r.scheduler.open }
+			return slices.DeleteFunc(slices.Clone(e.replicas), closed), nil
 		}
 		e.mu.Unlock() // a step that was started before the last answer ended is on its way
 		time.Sleep(time.Millisecond)

@@ -254,6 +254,9 @@ func TestCloseInTime(t *testing.T) {
 	got, err := s.Result(d.Context())
 	require.ErrorIs(d, err, kompute.ErrClosed)
 	require.Equal(d, generate.FinishCancelled, got.Finish)
+	for range 20 {
+		require.NoError(d, e.Close(ctx), "nothing is left to wait for")
+	}
 }
 
 // Leaving the loop over the tokens cancels the request.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/engine"
@@ -81,5 +82,12 @@ func TestMethodsOfNothing(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestHostsWithoutModels(t *testing.T) {
+	for _, h := range []*model.Host{nil, {}} {
+		_, err := engine.NewHosted([]*model.Host{h}, &tokenizer.Tokenizer{}, engine.Config{})
+		require.ErrorIs(t, err, kompute.ErrInvalid)
 	}
 }

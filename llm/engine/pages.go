@@ -108,15 +108,16 @@ func (a *allocator) share(tokens []int32) []*page {
 }
 
 // publish makes a full page available to share, unless another page with these
-// tokens already is.
-func (a *allocator) publish(p, before *page, tokens []int32) {
+// tokens already is. It returns whether p is; if not, no page after it can be.
+func (a *allocator) publish(p, before *page, tokens []int32) bool {
 	if before != nil && a.found[before.key] != before {
-		return // its predecessor cannot be found
+		return false // its predecessor cannot be found
 	}
 	key := pageKey{before, bytesOf(tokens)}
 	if a.found[key] == nil && p.key == (pageKey{}) {
 		p.key, a.found[key] = key, p
 	}
+	return a.found[key] == p
 }
 
 // release removes a user from pages, the last of them first: others are more

@@ -27,8 +27,8 @@ type StepProfile struct {
 // the errors of Region.Profile; and with kompute.ErrUnsupported where steps are not captured.
 // New requests wait until it is done.
 func (e *Engine) Profile(ctx context.Context, times int) (all []StepProfile, err error) {
-	err = e.whileIdle(func() error {
-		if !e.replicas[0].scheduler.open {
+	err = e.whileIdle(func(open []*replica) error {
+		if !slices.Contains(open, e.replicas[0]) {
 			return ErrBusy
 		}
 		all, err = e.replicas[0].steps.profile(ctx, times)

@@ -97,25 +97,36 @@ func (r *replica) next() (f *pendingStep, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for {
-		e.dropCancelled(r.scheduler.running)
-		if e.err != nil || e.stopped.Err() != nil {
-			e.failAll(r.scheduler.running)
-			return nil, false
-		}
-		if f := r.inFlight.next(); f != nil && r.scheduler.plan(f) {
-			r.inFlight.started()
-			return f, true
-		}
-		if r.inFlight.oldest() != nil {
-			return nil, true
-		}
-		if e.closing && !e.queue.busy() {
-			return nil, false
+		if !e.idling {
+			if f, ok, wait := r.plan(); !wait {
+				return f, ok
+			}
 		}
 		e.stats.HostTime += time.Since(r.working)
 		e.wake.Wait()
 		r.resume()
 	}
+}
+
+// plan is next without waiting; wait reports that there is nothing to do.
+func (r *replica) plan() (f *pendingStep, ok, wait bool) {
+	e := r.engine
+	e.dropCancelled(r.scheduler.running)
+	if e.err != nil || e.stopped.Err() != nil {
+		e.failAll(r.scheduler.running)
+		return nil, false, false
+	}
+	if f := r.inFlight.next(); f != nil && r.scheduler.plan(f) {
+		r.inFlight.started()
+		return f, true, false
+	}
+	if r.inFlight.oldest() != nil {
+		return nil, true, false
+	}
+	if e.closing && !e.queue.busy() {
+		return nil, false, false
+	}
+	return nil, false, true
 }
 
 // finish processes the results of a step, except those of sequences that have
@@ -194,8 +205,8 @@ func (r *replica) blame(cause error) {
 		return
 	}
 	for q := range r.inFlight.sequences() {
-		if q.ended.Load() {
-			continue
+		if q.ended.Load() || q.on != nil && q.on != r.scheduler {
+			continue // another replica may be computing it
 		}
 		if n := q.generated(); n > q.failedAt {
 			q.failures, q.failedAt = 0, n

@@ -180,7 +180,7 @@ func (s *scheduler) admit(q *sequence) {
 	if q.embed != nil {
 		q.embed.begin()
 	}
-	q.published, q.fed = len(q.pages), len(q.pages)*s.config.PageTokens
+	q.published, q.fed, q.hidden = len(q.pages), len(q.pages)*s.config.PageTokens, false
 	s.shared += uint64(q.fed)
 	s.running = append(s.running, q)
 }
@@ -227,8 +227,8 @@ func (s *scheduler) reserve(q *sequence, n int) bool {
 func (s *scheduler) soon(tokens []int32) (pages int) {
 	size := s.config.PageTokens
 	for _, q := range s.running {
-		if q.waiting() < 2 {
-			continue // its whole prompt is in its pages
+		if q.waiting() < 2 || q.hidden {
+			continue // its whole prompt is in its pages, or no more of them will be found
 		}
 		same, most := 0, min(len(tokens)-1, len(q.tokens))
 		for same < most && tokens[same] == q.tokens[same] {
@@ -287,6 +287,6 @@ func (s *scheduler) publish(q *sequence) {
 		if i > 0 {
 			before = q.pages[i-1]
 		}
-		s.pages.publish(q.pages[i], before, q.tokens[i*size:(i+1)*size])
+		q.hidden = !s.pages.publish(q.pages[i], before, q.tokens[i*size:(i+1)*size])
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,4 +62,43 @@ func TestRowsOfAStep(t *testing.T) {
 		}
 		require.LessOrEqual(t, rows, c.mostRows())
 	})
+}
+
+// A request waits for pages with its beginning only while there will be any: the pages of a
+// sequence that shares none, such as an embedding of the mean, are not found once one of them
+// has the tokens of another page.
+func TestNobodyWaitsForPagesThatStayHidden(t *testing.T) {
+	c := &Config{Sequences: 4, ChunkTokens: 8, PageTokens: 4, CacheTokens: 400, Context: 400}
+	w := &queue{wake: func() {}}
+	s := newScheduler(c, w)
+	text := make([]int32, 200)
+	for i := range text {
+		text[i] = int32(i)
+	}
+	ask := func(n int) *sequence {
+		return &sequence{request: &Request{}, tokens: slices.Clone(text[:n]), prompt: n, limit: 100, out: newOutbox()}
+	}
+	step := func() {
+		var f pendingStep
+		s.plan(&f)
+		for i := range f.pieces {
+			f.pieces[i].pending -= f.pieces[i].chosen
+		}
+	}
+	first := ask(20)
+	w.last(first)
+	for range 4 {
+		step()
+	}
+	s.leave(first)
+	mean := ask(190)
+	mean.embed, mean.limit = &embedding{pooling: PoolMean}, 1
+	w.last(mean)
+	step()
+	require.True(t, mean.hidden)
+	q := ask(180)
+	w.last(q)
+	step()
+	require.Same(t, s, q.on)
+	require.GreaterOrEqual(t, len(q.pages), 4, "what was there from the start")
 }

@@ -37,7 +37,8 @@ type sequence struct {
 	on        *scheduler // where it runs; nil: it waits, or has ended
 	fed       int        // tokens whose keys and values are in pages, once the steps in flight are done
 	pages     []*page    // of those tokens, and of the next ones
-	published int        // how many of the pages others may find
+	published int        // how many of the pages were offered to others
+	hidden    bool       // the last of them cannot be found, since another page with its tokens can, and so will none after it
 	admission uint64     // counts when it was let run: its pages only grow until the next one
 	turn      uint64     // the last plan that fed it
 	begun     bool       // a piece of its prompt has been fed

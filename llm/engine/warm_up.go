@@ -29,7 +29,7 @@ func (e *Engine) WarmUp(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			if err := e.whileIdle(func() error { return e.prepare(&c, z) }); err != nil {
+			if err := e.whileIdle(func(open []*replica) error { return prepare(open, &c, z) }); err != nil {
 				return err
 			}
 		}
@@ -50,11 +50,11 @@ func (e *Engine) configs() (all []Config) {
 }
 
 // prepare compiles what a step of a size needs, on all devices with that configuration at once.
-func (e *Engine) prepare(c *Config, z size) error {
-	errs := make([]error, len(e.replicas))
+func prepare(replicas []*replica, c *Config, z size) error {
+	errs := make([]error, len(replicas))
 	var all sync.WaitGroup
-	for i, r := range e.replicas {
-		if r.scheduler.open && *r.scheduler.config == *c {
+	for i, r := range replicas {
+		if *r.scheduler.config == *c {
 			all.Go(func() { errs[i] = r.steps.prepare(z) })
 		}
 	}
@@ -89,10 +89,13 @@ func (c *Config) usualSizes(headless bool) (all []size) {
 			all = append(all, z)
 		}
 	}
-	most := c.mostRows()
+	pieces := doubling(2, c.mostRows())
+	if c.ChunkTokens > 1 {
+		pieces = append(pieces, c.ChunkTokens) // of a long prompt
+	}
 	for _, pages := range doubling(1, t.mostPages()) {
 		if headless {
-			for _, rows := range doubling(2, most) {
+			for _, rows := range pieces {
 				add(pendingStep{rows: rows, embedded: rows}, pages, piece{sequence: &sequence{}})
 			}
 			continue
@@ -100,11 +103,11 @@ func (c *Config) usualSizes(headless bool) (all []size) {
 		for _, s := range []sample.Params{{}, {Temperature: 1}} {
 			q := &sequence{request: &Request{Sampling: s}}
 			for _, rows := range doubling(1, c.Sequences) {
-				for count := 1; count <= min(rows, 1+c.Draft, 2); count++ {
+				for count := 1; count <= min(rows, 1+min(c.Draft, 1)); count++ {
 					add(pendingStep{rows: rows, chosen: rows}, pages, piece{sequence: q, count: count, chosen: rows})
 				}
 			}
-			for _, rows := range doubling(2, most) {
+			for _, rows := range pieces {
 				for _, chosen := range doubling(1, min(rows-1, c.Sequences)) {
 					if chosen <= 1 || pages == 1 { // 0: a step of one row
 						add(pendingStep{rows: rows, chosen: chosen}, pages, piece{sequence: q, count: rows, chosen: chosen})
