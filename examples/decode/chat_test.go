@@ -52,6 +52,19 @@ func TestChatWithoutATemplate(t *testing.T) {
 	requireRefused(t, runArgs(t, "--chat", "--model", dir, "--device", "cuda"), "--chat: ", dir, "has no chat template")
 }
 
+// A message that the template refuses is forgotten, and the conversation goes on.
+func TestMessageThatTheTemplateRefuses(t *testing.T) {
+	cases, _ := testmodel.Goldens(t)
+	dir := copyDemo(t)
+	edit(t, dir, checkpoint.TokenizerConfigFile, func(f map[string]any) {
+		f["chat_template"] = "{% if messages[-1].content == 'x' %}{{ raise_exception('no x') }}{% endif %}" + f["chat_template"].(string)
+	})
+	out := runWith(t.Context(), "x\n"+cases[0].Prompt+"\n", "--chat", "--model", dir, "--device=cpu")
+	require.Zero(t, out.code, out.stderr)
+	require.Contains(t, out.stderr, "no x")
+	require.Contains(t, out.stdout, "My name is Mote.")
+}
+
 func TestLongMessage(t *testing.T) {
 	out := runWith(t.Context(), strings.Repeat("a", maxLine+1), "--chat", "--device=cpu")
 	require.Equal(t, 1, out.code)

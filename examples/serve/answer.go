@@ -18,22 +18,22 @@ import (
 
 // generation is a valid request, ready to run.
 type generation struct {
-	id       string
-	began    time.Time
-	model    string
-	chat     bool
-	requests []engine.Request // one for each prompt
-	choices  int              // of each of them
-	prompt   int              // tokens of the prompts
-	thinking bool             // the prompt ends within thoughts
-	tools    bool
-	oneCall  bool // end after the first tool call
-	stream   bool
-	usage    bool // in the stream
-	logprobs bool
-	top      int // number of likeliest tokens for each token
-	decode   func(id int) string
-	grammar  *grammar.Grammar // nil for none
+	id        string
+	began     time.Time
+	model     string
+	chat      bool
+	requests  []engine.Request // one for each prompt
+	choices   int              // of each of them
+	prompt    int              // tokens of the prompts
+	thinking  bool             // the prompt ends within thoughts
+	tools     bool
+	oneCall   bool // end after the first tool call
+	stream    bool
+	usage     bool // in the stream
+	logprobs  bool
+	top       int // number of likeliest tokens for each token
+	tokenizer *tokenizer.Tokenizer
+	grammar   *grammar.Grammar // nil for none
 }
 
 // chatCompletions is POST /v1/chat/completions.
@@ -124,7 +124,7 @@ func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) e
 		most = s.options.maxTokens
 	}
 	g.model, g.stream, g.usage, g.choices = m.name, c.Stream, c.StreamOptions.IncludeUsage, n
-	g.decode = func(id int) string { return m.folder.Tokenizer.Decode([]int{id}, tokenizer.KeepSpecial) }
+	g.tokenizer = m.folder.Tokenizer
 	sampling := m.sampling(c)
 	for _, ids := range prompts {
 		g.prompt += len(ids)
@@ -157,7 +157,11 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 	}
 	var out sink = newWhole(len(streams))
 	if g.stream {
-		out = &events{w: w, generation: g, offsets: make([]int, len(streams))}
+		places := make([]*textPlace, len(streams))
+		for i := range places {
+			places[i] = g.newTextPlace()
+		}
+		out = &events{w: w, generation: g, places: places}
 	}
 	total, err := s.followAll(ctx, cancel, g, streams, out)
 	n := noteOf(r.Context())

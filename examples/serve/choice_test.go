@@ -50,6 +50,45 @@ func TestLogprobs(t *testing.T) {
 	require.Empty(t, s.post("/v1/completions", `{"prompt":"Hello","max_tokens":1}`).Choices[0].Logprobs)
 }
 
+// Tokens that are parts of characters have their bytes and names of their own, and count once in the text.
+func TestLogprobsOfParts(t *testing.T) {
+	s := start(t, nil)
+	const wild = `"temperature":100,"top_k":0,"top_p":1,"max_tokens":40,`
+	split := 0
+	for seed := range 4 {
+		a := s.post("/v1/chat/completions", fmt.Sprintf(`{"logprobs":true,"seed":%d,%s"chat_template_kwargs":{"enable_thinking":false},%s}`, seed, wild, question[:strings.LastIndex(question, `,"temperature"`)]))
+		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+		var joined []byte
+		for _, l := range a.Choices[0].Logprobs.Content {
+			require.NotEmpty(t, l.Bytes)
+			for _, b := range l.Bytes {
+				joined = append(joined, byte(b))
+			}
+		}
+		require.Equal(t, strings.ReplaceAll(a.Choices[0].Message.Content, "\uFFFD", ""), strings.ToValidUTF8(string(joined), ""))
+
+		a = s.post("/v1/completions", fmt.Sprintf(`{"logprobs":5,"seed":%d,%s"prompt":"x"}`, seed, wild))
+		text, l := []rune(a.Choices[0].Text), a.Choices[0].Logprobs
+		for i, token := range l.Tokens {
+			require.Contains(t, l.textLogprobs.Top[i], token)
+			if strings.HasPrefix(token, "bytes:") {
+				split++
+			} else if i == 0 || !strings.HasPrefix(l.Tokens[i-1], "bytes:") {
+				require.True(t, strings.HasPrefix(string(text[l.Offsets[i]:]), token), "%q at %d of %q", token, l.Offsets[i], string(text))
+			}
+		}
+	}
+	require.Positive(t, split)
+}
+
+// A list of tools takes little memory until all of them are objects.
+func TestToolsThatAreNoObjects(t *testing.T) {
+	body := []byte("[" + strings.Repeat("0,", 100_000) + "0]")
+	var all tools
+	require.Less(t, testing.AllocsPerRun(1, func() { require.Error(t, json.Unmarshal(body, &all)) }), 1000.0)
+	require.Empty(t, all)
+}
+
 // Penalties, biases and the least number of tokens reach the engine.
 func TestChoiceParameters(t *testing.T) {
 	s := start(t, nil)
@@ -72,6 +111,23 @@ func TestChoiceParameters(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, s.post("/v1/chat/completions", `{`+more+question+`}`).status, more)
 	}
 	require.Equal(t, http.StatusBadRequest, s.post("/v1/completions", `{"prompt":"x","logprobs":-1}`).status)
+}
+
+// Numbers for the template are those of the request, however long.
+func TestNumbersForTheTemplate(t *testing.T) {
+	s := start(t, func(m *loaded) {
+		var err error
+		m.folder.Template, err = chat.Parse("{{ a }} {{ b }} {{ c }} {{ a is integer }} {{ c is integer }}")
+		require.NoError(t, err)
+	})
+	m := s.model.Load()
+	q := &chatRequest{}
+	require.NoError(t, json.Unmarshal([]byte(`{"chat_template_kwargs":{"a":512,"b":9007199254740993,"c":0.5}}`), q))
+	variables, err := q.variables(m, false)
+	require.NoError(t, err)
+	text, err := m.folder.Template.Render(t.Context(), nil, chat.Options{Variables: variables})
+	require.NoError(t, err)
+	require.Equal(t, "512 9007199254740993 0.5 True False", text)
 }
 
 // Parameters that do not change the demo model's answers also reach the engine.

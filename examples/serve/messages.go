@@ -116,6 +116,9 @@ func (q *chatRequest) variables(m *loaded, noThink bool) (map[string]any, error)
 		if text, ok := value.(string); ok && len(m.folder.Tokenizer.SpecialAt(text)) > 0 { // only the template may write them
 			return nil, bad("chat_template_kwargs."+name, "a text with special tokens")
 		}
+		if raw.Kind() == '0' {
+			value = stdjson.RawMessage(raw) // an integer stays one
+		}
 		out[name] = value
 	}
 	return out, nil

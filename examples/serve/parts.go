@@ -43,7 +43,8 @@ type parts struct {
 	tools bool // whether to recognise calls
 	at    place
 	held  string
-	tried int // bytes of held in which no call ends
+	space string // before the tag of the present call
+	tried int    // bytes of held in which no call ends
 	calls int
 }
 
@@ -115,8 +116,9 @@ func (p *parts) begin(end bool) bool {
 func (p *parts) until(tag string, next place, end bool) (text string, found bool) {
 	before, after, found := strings.Cut(p.held, tag)
 	if found {
-		p.held, p.at = after, next
-		return strings.TrimRight(before, space), true
+		text = strings.TrimRight(before, space)
+		p.held, p.at, p.space = after, next, before[len(text):]
+		return text, true
 	}
 	if end {
 		text, p.held = p.held, ""
@@ -171,7 +173,7 @@ func (p *parts) called(call *toolCall, after string) (part, bool) {
 func (p *parts) noCall() (part, bool) {
 	body, after, found := strings.Cut(p.held, callEnd)
 	p.at, p.held, p.tried = inAnswer, after, 0
-	text := callTag + body
+	text := p.space + callTag + body
 	if found {
 		text += callEnd
 	}

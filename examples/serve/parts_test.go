@@ -56,6 +56,9 @@ func TestParts(t *testing.T) {
 		{text: `<tool_call>{"name":"f</tool_call> x`, tools: true, content: `<tool_call>{"name":"f</tool_call> x`},
 		{text: `<tool_call> </tool_call> x`, tools: true, content: `<tool_call> </tool_call> x`},
 		{text: "x <tool", tools: true, content: "x <tool"},
+		{text: "x  <tool_call>y</tool_call>.", tools: true, content: "x  <tool_call>y</tool_call>."},
+		{text: "x\n\n<tool_call>{y", tools: true, content: "x\n\n<tool_call>{y"},
+		{text: "x \n" + call + " \ny <tool_call>z", tools: true, content: "xy <tool_call>z", calls: []string{`f{"b":[1,2],"a":"x"}`}},
 	} {
 		for cut := range len(c.text) + 1 {
 			reasoning, content, calls := divide(c.text, cut, c.thinkingFirst, c.tools)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	stdjson "encoding/json"
 	"errors"
 
@@ -36,7 +37,7 @@ type chatRequest struct {
 	common
 	Messages            []message                 `json:"messages"`
 	MaxCompletionTokens *int                      `json:"max_completion_tokens"`
-	Tools               []stdjson.RawMessage      `json:"tools"`
+	Tools               tools                     `json:"tools"`
 	ToolChoice          jsontext.Value            `json:"tool_choice"`
 	ParallelToolCalls   *bool                     `json:"parallel_tool_calls"`
 	ReasoningEffort     string                    `json:"reasoning_effort"`
@@ -46,6 +47,35 @@ type chatRequest struct {
 	ResponseFormat      *responseFormat           `json:"response_format"`
 	Functions           jsontext.Value            `json:"functions"`
 	Audio               jsontext.Value            `json:"audio"`
+}
+
+// tools are definitions of functions.
+type tools []stdjson.RawMessage
+
+// UnmarshalJSONFrom accepts an array of objects, or null. It stops at the first other value, before it takes memory for
+// those after it.
+func (t *tools) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	if d.PeekKind() != '[' {
+		return json.UnmarshalDecode(d, (*[]stdjson.RawMessage)(t))
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return err
+	}
+	for d.PeekKind() == '{' {
+		one, err := d.ReadValue()
+		if err != nil {
+			return err
+		}
+		*t = append(*t, bytes.Clone(one))
+	}
+	if d.PeekKind() != ']' {
+		if err := json.UnmarshalDecode(d, new(map[string]jsontext.Value)); err != nil {
+			return err // says what is wrong, and where
+		}
+		return errors.New("null among the tools")
+	}
+	_, err := d.ReadToken()
+	return err
 }
 
 // textRequest is the body of /v1/completions.
@@ -79,17 +109,21 @@ type prompts struct {
 // UnmarshalJSON accepts a string, or an array of strings, of tokens, or of
 // arrays of tokens.
 func (p *prompts) UnmarshalJSON(data []byte) error {
-	if json.Unmarshal(data, &p.ids) == nil && len(p.ids) > 0 {
-		return nil
-	}
-	p.ids = nil
+	wrong := errors.New("not a string, an array of strings, of tokens, or of arrays of tokens")
 	var ids []int
-	if json.Unmarshal(data, &ids) == nil && len(ids) > 0 {
+	switch {
+	case json.Unmarshal(data, &p.ids) == nil && len(p.ids) > 0:
+	case json.Unmarshal(data, &ids) == nil && len(ids) > 0:
 		p.ids = [][]int{ids}
+	default:
+		p.ids = nil
+		if json.Unmarshal(data, &p.texts) != nil {
+			return wrong
+		}
 		return nil
 	}
-	if json.Unmarshal(data, &p.texts) != nil {
-		return errors.New("not a string, an array of strings, of tokens, or of arrays of tokens")
+	if bytes.Contains(data, []byte("null")) { // would be token 0
+		return wrong
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (o *whole) end(w http.ResponseWriter, g *generation, c counts, _ error) err
 	for i := range o.choices {
 		from := &o.choices[i]
 		text := from.content.String()
-		one := choice{Index: i, Finish: &from.finish, Text: &text, Logprobs: g.logprobsOf(from.logprobs, new(int))}
+		one := choice{Index: i, Finish: &from.finish, Text: &text, Logprobs: g.logprobsOf(from.logprobs, g.newTextPlace())}
 		if g.chat {
 			one.Text = nil
 			one.Message = &fields{Role: "assistant", Content: quoted(text), Reasoning: from.reasoning.String(), ToolCalls: from.calls}
@@ -128,8 +128,8 @@ type events struct {
 	mu sync.Mutex
 	w  http.ResponseWriter
 	*generation
-	began   bool
-	offsets []int // of the next tokens with logprobs in the text of each choice
+	began  bool
+	places []*textPlace // of each choice
 }
 
 func (o *events) delta(d delta) error {
@@ -137,7 +137,7 @@ func (o *events) delta(d delta) error {
 	defer o.mu.Unlock()
 	one := choice{Index: d.choice, Finish: optional(d.finish)}
 	if d.logprobs != nil {
-		one.Logprobs = o.logprobsOf(d.logprobs, &o.offsets[d.choice])
+		one.Logprobs = o.logprobsOf(d.logprobs, o.places[d.choice])
 	}
 	switch {
 	case !o.chat && d.part == (part{}) && d.finish == "":

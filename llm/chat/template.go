@@ -97,7 +97,7 @@ func (t *Template) Render(ctx context.Context, messages []Message, o Options) (s
 	defer stop()
 	text, err := t.compiled.Render(timed, data, jinja.Limits{Steps: maxSteps, Bytes: maxBytes, Output: maxOutput, Depth: maxDepth})
 	if err != nil {
-		failed := &TemplateError{Stage: "render", Reason: shorten(err.Error()), cause: cause(ctx, err)}
+		failed := &TemplateError{Stage: "render", Reason: shorten(withoutMarks(err.Error())), cause: cause(ctx, err)}
 		if bug := new(jinja.PanicError); errors.As(err, &bug) {
 			failed.Stack = bug.Stack
 		}
@@ -121,6 +121,11 @@ func (t *Template) Writes(text string) bool {
 		}
 	}
 	return false
+}
+
+// withoutMarks removes the marks of Options.Text, which a template may have quoted.
+func withoutMarks(message string) string {
+	return strings.NewReplacer(MarkBegin, "", MarkEnd, "").Replace(message)
 }
 
 // shorten limits the length of a message that contains text of the template.

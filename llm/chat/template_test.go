@@ -181,6 +181,24 @@ func TestRaiseException(t *testing.T) {
 	require.Equal(t, "render", e.Stage)
 }
 
+// Marks of places in a text do not get into errors that quote it.
+func TestErrorsWithoutMarks(t *testing.T) {
+	template, err := chat.Parse("{{ raise_exception('what is ' + messages[0].content) }}")
+	require.NoError(t, err)
+	mark := func(_, s string) string { return strings.ReplaceAll(s, "<", chat.MarkBegin+"<"+chat.MarkEnd) }
+	_, err = template.Render(t.Context(), []chat.Message{{Role: "user", Content: "a <b> c"}}, chat.Options{Text: mark})
+	require.ErrorContains(t, err, "what is a <b> c")
+}
+
+func TestURLEncodeRefusesQueries(t *testing.T) {
+	for _, value := range []string{"{'a': 'b'}", "[('a', 'b')]"} {
+		template, err := chat.Parse("{{ " + value + "|urlencode }}")
+		require.NoError(t, err)
+		_, err = template.Render(t.Context(), nil, chat.Options{})
+		require.ErrorContains(t, err, "urlencode of ")
+	}
+}
+
 func TestNamedTemplates(t *testing.T) {
 	config := []byte(`{"chat_template":[{"name":"default","template":"D"},{"name":"tool_use","template":"T{{ eos_token }}"}],"eos_token":"</s>","pad_token":null,"add_bos_token":true}`)
 	for name, want := range map[string]string{"": "D", "default": "D", "tool_use": "T</s>"} {

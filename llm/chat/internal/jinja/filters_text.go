@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -133,6 +134,10 @@ func wordcountFilter(c *Call) (Value, error) {
 }
 
 func urlencodeFilter(c *Call) (Value, error) {
+	switch v := c.value().(type) {
+	case *List, *Dict: // Jinja makes a query of them
+		return nil, fmt.Errorf("urlencode of %s", kindOf(v))
+	}
 	s, err := c.text(c.value())
 	if err != nil {
 		return nil, err
