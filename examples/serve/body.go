@@ -90,8 +90,8 @@ func (s *server) decode(ctx context.Context, body []byte, into any) error {
 }
 
 // checkValues refuses a body with too many values. The members of an object count by their
-// names, too. Numbers do not count: one in an array takes a few bytes, and a prompt may be an
-// array of very many tokens.
+// names, too. Numbers do not count: a prompt may be an array of very many tokens, each of which
+// takes a few bytes, and other fields refuse an array of numbers at the first one.
 func checkValues(body []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body))
 	for values := 0; values <= maxValues; {

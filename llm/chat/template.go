@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -123,10 +124,12 @@ func (t *Template) Writes(text string) bool {
 	return false
 }
 
-// withoutMarks removes the marks of Options.Text, which a template may have quoted.
+// withoutMarks removes the marks of Options.Text, which a template, or an error about a value, may have quoted.
 func withoutMarks(message string) string {
-	return strings.NewReplacer(MarkBegin, "", MarkEnd, "").Replace(message)
+	return strings.NewReplacer(MarkBegin, "", MarkEnd, "", quotedMark(MarkBegin), "", quotedMark(MarkEnd), "").Replace(message)
 }
+
+func quotedMark(mark string) string { return strings.Trim(strconv.Quote(mark), `"`) }
 
 // shorten limits the length of a message that contains text of the template.
 func shorten(message string) string {

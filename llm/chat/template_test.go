@@ -188,6 +188,10 @@ func TestErrorsWithoutMarks(t *testing.T) {
 	mark := func(_, s string) string { return strings.ReplaceAll(s, "<", chat.MarkBegin+"<"+chat.MarkEnd) }
 	_, err = template.Render(t.Context(), []chat.Message{{Role: "user", Content: "a <b> c"}}, chat.Options{Text: mark})
 	require.ErrorContains(t, err, "what is a <b> c")
+	template, err = chat.Parse("{{ {}[messages[0].content].x }}")
+	require.NoError(t, err)
+	_, err = template.Render(t.Context(), []chat.Message{{Role: "user", Content: "a <b> c"}}, chat.Options{Text: mark})
+	require.ErrorContains(t, err, "a <b> c")
 }
 
 func TestURLEncodeRefusesQueries(t *testing.T) {
