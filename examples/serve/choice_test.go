@@ -67,8 +67,14 @@ func TestLogprobsOfParts(t *testing.T) {
 		}
 		require.Equal(t, strings.ReplaceAll(a.Choices[0].Message.Content, "\uFFFD", ""), strings.ToValidUTF8(string(joined), ""))
 
-		a = s.post("/v1/completions", fmt.Sprintf(`{"logprobs":5,"seed":%d,%s"prompt":"x"}`, seed, wild))
+		body := fmt.Sprintf(`{"logprobs":5,"seed":%d,%s"prompt":"x"}`, seed, wild)
+		a = s.post("/v1/completions", body)
 		text, l := []rune(a.Choices[0].Text), a.Choices[0].Logprobs
+		var streamed []int
+		for _, e := range s.events("/v1/completions", `{"stream":true,`+body[1:]) {
+			streamed = append(streamed, e.Choices[0].Logprobs.Offsets...)
+		}
+		require.Equal(t, l.Offsets, streamed)
 		for i, token := range l.Tokens {
 			require.Contains(t, l.textLogprobs.Top[i], token)
 			if strings.HasPrefix(token, "bytes:") {
