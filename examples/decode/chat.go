@@ -99,13 +99,10 @@ func (c *conversation) answer(outer context.Context, text string) error {
 		r, err = c.generateText(ctx, ids)
 	}
 	switch {
-	case errors.Is(err, generate.ErrPrompt) || errors.Is(err, tokenizer.ErrEncoding):
-		_, err = fmt.Fprintf(c.stderr, "decode: %s%s\n", oneLine(err), c.remedy())
-		return err
 	case errors.Is(err, context.Canceled) && outer.Err() == nil: // the answer was ended, not the program
 		_, err = fmt.Fprintln(c.stderr, "The message is forgotten.")
 		return err
-	case errors.Is(err, chat.ErrTemplate) && outer.Err() == nil:
+	case errors.Is(err, generate.ErrPrompt) || errors.Is(err, tokenizer.ErrEncoding) || errors.Is(err, chat.ErrTemplate) && outer.Err() == nil:
 		_, err = fmt.Fprintf(c.stderr, "decode: %s%s\n", oneLine(err), c.remedy())
 		return err
 	case err != nil:

@@ -46,20 +46,6 @@ func TestIdlingHoldsNobodyUp(t *testing.T) {
 	require.ErrorIs(t, e.whileIdle(func([]*replica) error { return nil }), kompute.ErrClosed)
 }
 
-// A failed request that meanwhile runs on another replica is not ended under its feet.
-func TestOnlyOwnRequestsAreBlamed(t *testing.T) {
-	e := &Engine{}
-	a, b := &replica{engine: e, scheduler: &scheduler{}}, &replica{engine: e, scheduler: &scheduler{}}
-	q := &sequence{request: &Request{}, failures: mostRestarts, on: b.scheduler}
-	f := a.inFlight.next()
-	f.pieces = append(f.pieces, piece{sequence: q})
-	a.inFlight.started()
-	a.blame(errors.New("out of memory"))
-	require.False(t, q.ended.Load())
-	require.Same(t, b.scheduler, q.on)
-	require.Equal(t, mostRestarts, q.failures)
-}
-
 // Every size that a step with one piece of a prompt can have is usual, and with any limit of
 // guesses those without prompts are.
 func TestUsualSizes(t *testing.T) {

@@ -115,3 +115,17 @@ func TestLimitsFollowTheDevice(t *testing.T) {
 	require.Same(t, r.scheduler.config, r.steps.config)
 	require.NoError(t, r.steps.close())
 }
+
+// A failed request that meanwhile runs on another replica is not ended under its feet.
+func TestOnlyOwnRequestsAreBlamed(t *testing.T) {
+	e := &Engine{}
+	a, b := &replica{engine: e, scheduler: &scheduler{}}, &replica{engine: e, scheduler: &scheduler{}}
+	q := &sequence{request: &Request{}, failures: mostRestarts, on: b.scheduler}
+	f := a.inFlight.next()
+	f.pieces = append(f.pieces, piece{sequence: q})
+	a.inFlight.started()
+	a.blame(errors.New("out of memory"))
+	require.False(t, q.ended.Load())
+	require.Same(t, b.scheduler, q.on)
+	require.Equal(t, mostRestarts, q.failures)
+}
