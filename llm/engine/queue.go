@@ -28,6 +28,10 @@ func (w *queue) admit() {
 		if q.pending > 0 {
 			return // it has given up its pages; its last token comes soon
 		}
+		if held > 0 && q.asksAs(w.waiting[held-1]) {
+			held++ // it waits for the same pages; comparing long prompts takes time
+			continue
+		}
 		s, coming := w.choose(q)
 		if coming {
 			held++

@@ -102,3 +102,29 @@ func TestNobodyWaitsForPagesThatStayHidden(t *testing.T) {
 	require.Same(t, s, q.on)
 	require.GreaterOrEqual(t, len(q.pages), 4, "what was there from the start")
 }
+
+// Answers that wait for the prompt that they share cost a step little, however many they are.
+func BenchmarkHeldChoices(b *testing.B) {
+	c := &Config{Sequences: 300, ChunkTokens: 512, PageTokens: 64, CacheTokens: 1 << 20}
+	w := &queue{wake: func() {}}
+	s := newScheduler(c, w)
+	var first *sequence
+	for range 256 {
+		tokens := make([]int32, 32<<10)
+		q := &sequence{request: &Request{}, tokens: tokens, prompt: len(tokens), limit: 100}
+		if first == nil {
+			first = q
+		}
+		q.first = first
+		w.last(q)
+	}
+	var f pendingStep
+	for range 32 {
+		require.True(b, s.plan(&f)) // half of the prompt
+	}
+	require.Len(b, w.waiting, 255)
+	for b.Loop() {
+		w.admit()
+	}
+	require.Len(b, w.waiting, 255)
+}

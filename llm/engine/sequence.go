@@ -26,8 +26,9 @@ type sequence struct {
 	// tokens it had then.
 	failures, failedAt int
 
-	tokens []int32 // the prompt, and the generated tokens that the host knows
-	prompt int     // how many of them are the prompt's
+	tokens []int32   // the prompt, and the generated tokens that the host knows
+	first  *sequence // of the answers to one prompt; nil: there is one answer
+	prompt int       // how many of them are the prompt's
 	// How many more the steps in flight choose, where the device keeps the last of
 	// them, and whose steps they are.
 	pending, at int
@@ -55,6 +56,11 @@ func (e *Engine) newSequence(ctx context.Context, prompt []int) *sequence {
 }
 
 func (s *sequence) generated() int { return len(s.tokens) - s.prompt }
+
+// asksAs reports whether both are answers to one prompt that have no tokens yet.
+func (s *sequence) asksAs(other *sequence) bool {
+	return s.first != nil && s.first == other.first && s.generated() == 0 && other.generated() == 0
+}
 
 // waiting returns how many tokens are still to be fed. The last one that may be
 // generated never is.

@@ -49,6 +49,7 @@ func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream
 		one := r
 		one.Sampling.Seed += uint64(i)
 		all[i] = e.sequence(ctx, &one)
+		all[i].first = all[0]
 		out[i] = all[i].stream
 	}
 	if err := e.enqueue(all); err != nil {
