@@ -254,7 +254,8 @@ func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream
 		}
 		c.tokens++
 		if c.tokens == 1 {
-			c.first = time.Since(g.began)
+			_, first, _ := tokens.Times()
+			c.first = first.Sub(g.began)
 			s.metrics.firstToken.Observe(c.first.Seconds())
 		}
 		if text.thinking() {
@@ -275,8 +276,8 @@ func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream
 			break
 		}
 	}
-	if c.tokens > 1 {
-		s.metrics.tokenTime.Observe((time.Since(g.began) - c.first).Seconds() / float64(c.tokens-1))
+	if n, first, last := tokens.Times(); n > 1 {
+		s.metrics.tokenTime.Observe(last.Sub(first).Seconds() / float64(n-1))
 	}
 	if text.calls > 0 && c.finish == generate.FinishStop {
 		c.finish = "tool_calls"

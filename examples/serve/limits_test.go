@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +27,12 @@ import (
 type scripted struct {
 	ctx  context.Context
 	text iter.Seq[string]
+}
+
+// Times says that there were four tokens, which took three seconds.
+func (s scripted) Times() (tokens int, first, last time.Time) {
+	first = time.Now()
+	return 4, first, first.Add(3 * time.Second)
 }
 
 // Tokens yields the texts as tokens; the end of the script is the end of the turn.
@@ -177,6 +184,16 @@ func TestTimeoutOfASlowReader(t *testing.T) {
 	ended := func() bool { return strings.Contains(s.said.String(), "msg=request") }
 	require.Eventually(t, ended, time.Minute, time.Millisecond)
 	s.idle()
+}
+
+// The time per token is that between tokens, whenever they are read.
+func TestTimePerToken(t *testing.T) {
+	s := start(t, script(func(context.Context, engine.Request) iter.Seq[string] {
+		return slices.Values([]string{"one", "two", "three"})
+	}))
+	s.post("/v1/chat/completions", ask)
+	_, body := s.get("/metrics")
+	require.Contains(t, body, "kompute_time_per_output_token_seconds_sum 1\n")
 }
 
 // Requests are refused only if there is no place for them on any device, nor in the queue.

@@ -35,7 +35,7 @@ func newMetrics(s *server) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.005, 2, 15),
 		}),
 		tokenTime: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "kompute_time_per_output_token_seconds", Help: "Time per token after the first, of each choice.",
+			Name: "kompute_time_per_output_token_seconds", Help: "Time per token after the first, of each choice, however slowly it is read.",
 			Buckets: prometheus.ExponentialBuckets(0.0002, 2, 15),
 		}),
 	}

@@ -47,6 +47,7 @@ type loaded struct {
 // stream has those methods of engine.Stream that are used.
 type stream interface {
 	Tokens() iter.Seq2[generate.Token, error]
+	Times() (tokens int, first, last time.Time)
 }
 
 // bytesPerToken is far more than the average of any text.

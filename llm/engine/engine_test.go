@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -116,6 +117,7 @@ func TestLikeASession(t *testing.T) {
 		require.NoError(d, err)
 		e := d.engine(engine.Config{Sequences: 2})
 		defer d.close(e)
+		began := time.Now()
 		s, err := e.Submit(d.Context(), engine.Request{Prompt: prompt, MaxTokens: 30, Sampling: p, EOS: d.folder.EOS()})
 		require.NoError(d, err)
 		text := ""
@@ -127,6 +129,9 @@ func TestLikeASession(t *testing.T) {
 		require.NoError(d, err)
 		require.Equal(d, want, got)
 		require.Equal(d, want.Text, text)
+		n, first, last := s.Times()
+		require.Equal(d, len(want.IDs), n)
+		require.True(d, began.Before(first) && first.Before(last))
 		// Again, up to one of its words.
 		stop := want.Text[len(want.Text)/2 : len(want.Text)/2+3]
 		s, err = e.Submit(d.Context(), engine.Request{Prompt: prompt, MaxTokens: 30, Sampling: p, Stop: []string{stop}})

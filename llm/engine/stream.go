@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -17,13 +18,14 @@ import (
 type Stream struct {
 	cancel context.CancelFunc
 
-	mu     sync.Mutex
-	more   sync.Cond // signalled when there is more to read
-	tokens []generate.Token
-	text   strings.Builder
-	finish string
-	ended  bool
-	err    error
+	mu          sync.Mutex
+	more        sync.Cond // signalled when there is more to read
+	tokens      []generate.Token
+	first, last time.Time // when they came
+	text        strings.Builder
+	finish      string
+	ended       bool
+	err         error
 }
 
 var errNoStream = fmt.Errorf("%w: the stream is nil, or Submit did not make it", kompute.ErrInvalid)
@@ -106,6 +108,17 @@ func (s *Stream) Result(ctx context.Context) (*generate.Result, error) {
 	return result, s.err
 }
 
+// Times returns how many tokens were generated so far, and when the first and the last of
+// them were, whether they have been read or not. The times are zero if there are none.
+func (s *Stream) Times() (tokens int, first, last time.Time) {
+	if !s.made() {
+		return 0, first, last
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.tokens), s.first, s.last
+}
+
 // Cancel ends the request; its result is the answer so far, with
 // context.Canceled. After the end it does nothing.
 func (s *Stream) Cancel() {
@@ -118,6 +131,10 @@ func (s *Stream) Cancel() {
 func (s *Stream) push(t generate.Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.last = time.Now()
+	if len(s.tokens) == 0 {
+		s.first = s.last
+	}
 	s.tokens = append(s.tokens, t)
 	s.text.WriteString(t.Text)
 	s.finish = t.Finish
