@@ -62,6 +62,11 @@ void Tensor::check_content() const {
         error.of_content = true;
         throw error;
     }
+    if (read_only && closed && !device_fresh && bytes > 0) { // its upload was refused, and cannot be repeated
+        Error error(KPX_INVALID, "wrapped memory was closed before it was copied to the device");
+        error.of_content = true;
+        throw error;
+    }
 }
 
 namespace {

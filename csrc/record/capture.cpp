@@ -45,7 +45,9 @@ void Capture::note(const std::shared_ptr<Tensor> &tensor, bool needs, bool write
 std::vector<RegionUse> Capture::take_uses() {
     std::vector<RegionUse> open;
     for (RegionUse &use : uses_) {
-        if (!use.tensor->closed || use.tensor->host_fresh || use.tensor->device_fresh || use.tensor->regions > 0) {
+        const Tensor &t = *use.tensor;
+        // Wrapped memory has content even if its upload was refused: a replay must report that it is lost.
+        if (!t.closed || t.host_fresh || t.device_fresh || t.regions > 0 || t.read_only) {
             open.push_back(std::move(use));
         }
     }
