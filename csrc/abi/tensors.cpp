@@ -35,9 +35,10 @@ kpx_result kpx_tensor_wrap(kpx_device *device, const void *memory, uint64_t byte
         if (memory == nullptr && bytes > 0) {
             fail(KPX_INVALID, "no memory was given to wrap");
         }
-        std::shared_ptr<Tensor> tensor = Tensor::create(owner, bytes);
+        std::shared_ptr<HostMemory> host = HostPool::wrap(memory, bytes);
+        std::shared_ptr<Tensor> tensor = Tensor::create(owner, bytes); // last: it counts as live
         tensor->read_only = true;
-        tensor->host = HostPool::wrap(memory, bytes);
+        tensor->host = std::move(host);
         tensor->host_fresh = true;
         *out = handle_of(std::move(tensor));
     });

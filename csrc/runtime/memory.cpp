@@ -109,18 +109,29 @@ void Memory::give_back_unused() {
     drop_unused();
 }
 
+void Memory::count_mapped() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (blocks_ >= max_blocks_) {
+        throw Error(KPX_OUT_OF_MEMORY, formatted("this device has at most {} allocations", max_blocks_));
+    }
+    blocks_++;
+}
+
 std::shared_ptr<Buffer> Memory::allocate_mapped(uint64_t bytes) {
     const uint64_t capacity = rounded(bytes);
     device_.count_allocation();
     auto block = std::make_shared<Block>();
-    block->tensor = make_host_tensor(capacity, true);
+    or_give_back([&] { count_mapped(); });
+    try {
+        block->tensor = make_host_tensor(capacity, true);
+    } catch (...) {
+        std::lock_guard<std::mutex> lock(mutex_);
+        blocks_--;
+        throw;
+    }
     block->handle = buffer_of(*block->tensor);
     block->bytes = capacity;
     block->mapped = static_cast<uint8_t *>(block->tensor->rawData());
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        blocks_++;
-    }
     return make_buffer(std::move(block), 0, bytes, capacity);
 }
 

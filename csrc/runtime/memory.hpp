@@ -124,6 +124,7 @@ class Memory {
     void drop(const std::shared_ptr<Block> &block) noexcept;
     void drop_unused();
     void give_back_unused();
+    void count_mapped(); // a block, before it is allocated; throws KPX_OUT_OF_MEMORY if there are too many
 
     Device &device_;
     const uint64_t budget_;

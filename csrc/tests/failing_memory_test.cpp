@@ -143,3 +143,16 @@ TEST(what_goes_without_host_memory_is_freed) {
     CHECK(stats_of(f.device).reserved_bytes == reserved - large);
     require_usable(f.device, f.b);
 }
+
+TEST(a_wrap_without_host_memory_is_no_tensor) {
+    const Device device = open_device();
+    const uint32_t word = 1;
+    at_each_allocation([&](auto make) {
+        kpx_tensor *handle = nullptr;
+        const kpx_result result =
+            make([&](kpx_error *err) { return kpx_tensor_wrap(device.get(), &word, sizeof word, &handle, err); });
+        CHECK(result == KPX_OK || result == KPX_OUT_OF_MEMORY);
+        kpx_tensor_destroy(handle);
+        CHECK(stats_of(device).live_tensors == 0 && stats_of(device).live_bytes == 0);
+    });
+}

@@ -159,3 +159,45 @@ TEST(zero_bytes_make_a_buffer) {
     Storage buffer = new_storage(device, 0);
     CHECK(stats_of(device).live_tensors == 1 && stats_of(device).live_bytes == 0);
 }
+
+namespace {
+
+PFN_vkGetPhysicalDeviceProperties properties;
+void few_allocations(VkPhysicalDevice device, VkPhysicalDeviceProperties *out) {
+    properties(device, out);
+    out->limits.maxMemoryAllocationCount = 4096; // the least that Vulkan allows
+}
+
+} // namespace
+
+TEST(mapped_tensors_keep_to_the_number_of_allocations) {
+    properties = reinterpret_cast<PFN_vkGetPhysicalDeviceProperties>(
+        kpx::vulkan_instance().getProcAddr("vkGetPhysicalDeviceProperties"));
+    FAILING(vkGetPhysicalDeviceProperties, few_allocations);
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    { // leaves a slab that nothing uses
+        const Storage kept = new_storage(device, 64);
+        upload(stream, kept, {1});
+        wait(stream, flush(stream));
+    }
+    std::vector<Storage> all;
+    kpx_result result = KPX_OK;
+    while (all.size() < 5000 && result == KPX_OK) {
+        kpx_tensor *handle = nullptr;
+        void *memory = nullptr;
+        result = kpx_tensor_create_mapped(device.get(), 4, &handle, &memory, &err);
+        if (result == KPX_OK) {
+            all.emplace_back(handle);
+        }
+    }
+    if (result != KPX_OUT_OF_MEMORY || all.size() != 4096) {
+        throw Failure{"result " + std::to_string(result) + " after " + std::to_string(all.size()) + ": " + err.message};
+    }
+    const Storage other = new_storage(device, 64);
+    write_bytes(stream, other, 0, nullptr, 64);
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_upload(stream.get(), other.get(), &err));
+    all.pop_back();
+    REQUIRE_OK(kpx_upload(stream.get(), other.get(), &err)); // in its place
+}
