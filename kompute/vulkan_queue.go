@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"context"
+	"time"
 	"unsafe"
 )
 
@@ -94,8 +95,12 @@ func (q *vulkanQueue) holdBack(m mark) error {
 	return nil
 }
 
-// openAfter opens a gate when m is done or has failed.
+// openAfter opens a gate when m is done or its device is lost. A wait that fails for lack of memory is
+// repeated: behind an open gate, other streams would read results before they are there.
 func (q *vulkanQueue) openAfter(gate unsafe.Pointer, m mark) {
+	for lacksMemory(m.stream.queue.wait(context.Background(), m.value)) {
+		time.Sleep(lastSlice)
+	}
 	if err := m.wait(context.Background()); err != nil {
 		q.s.poison(err)
 	}

@@ -1,0 +1,57 @@
+//go:build cgo && !nogpu
+
+package faulttest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// Work behind an event of another device, and that of a third stream behind it, does not run before the event,
+// although the driver once lacks memory to wait for it.
+func TestAnEventThatCannotBeWaitedForAtOnce(t *testing.T) {
+	_, s, x := started(t)
+	cpu, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer func() { _ = cpu.Close() }()
+	far, err := cpu.NewStream()
+	require.NoError(t, err)
+	ctx, open := context.WithCancel(bg)
+	defer open()
+	far.Enqueue(kompute.Op{Name: "faulttest_wait", CPU: func([]array.Array, []byte) error { <-ctx.Done(); return nil }})
+	s.Wait(far.Record())
+	ops.Add(s, x, x)
+	ev := s.Record()
+	_, o, y := started(t)
+	third, err := o.Device().NewStream()
+	require.NoError(t, err)
+	o.Wait(ev)
+	z := ops.Add(o, y, y)
+	w := ops.Add(third, z, z)
+	require.NoError(t, third.Flush())
+	control.Fail("vkWaitSemaphores", 1, 1, outOfHostMemory)
+	require.Eventually(t, func() bool { return control.Failed() == 1 }, time.Minute, time.Millisecond)
+	control.Disarm()
+	soon, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+	defer cancel()
+	_, err = w.Read(soon)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "it ran before the event")
+	open()
+	for _, stream := range []*kompute.Stream{s, o, third} {
+		require.NoError(t, stream.Synchronize(bg))
+	}
+	read, err := y.Read(bg)
+	require.NoError(t, err)
+	got, err := w.Read(bg)
+	require.NoError(t, err)
+	for i, v := range read {
+		require.Equal(t, 4*v, got[i])
+	}
+}
