@@ -100,9 +100,12 @@ func (s YarnScaling) Magnitude() float64 { return s.AttentionFactor }
 // RoPE builds the rotation of the heads of every block.
 func (l *Loader[T]) RoPE(c Transformer) nn.RoPE[T] {
 	r := nn.RoPE[T]{Dims: c.HeadDim, Traditional: c.RopeTraditional}
-	if c.Scaling == nil {
+	switch {
+	case c.Scaling == nil:
 		r.Base = float32(c.RopeTheta)
-	} else {
+	case l.stream == nil: // a plan: no tensor has confirmed the size of the heads yet
+		l.bytes += int64(4 * (c.HeadDim / 2))
+	default:
 		r.Wavelengths = l.Constants(c.Scaling.Wavelengths(c.RopeTheta, c.HeadDim))
 	}
 	return r

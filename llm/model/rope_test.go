@@ -6,9 +6,12 @@ import (
 	"math"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/testlimit"
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/llama"
 	"github.com/kompute-go/kompute-go/llm/model"
@@ -129,4 +132,19 @@ func TestYarn(t *testing.T) {
 		require.ErrorIs(t, err, checkpoint.ErrConfig)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// A table for heads of absurd size is not computed before a tensor has confirmed the size.
+func TestHugeHeadsFailEarly(t *testing.T) {
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, d.Close()) }()
+	c := changed(t, object{
+		"head_dim": checkpoint.MaxSize / 2, "num_attention_heads": 2, "num_key_value_heads": 1,
+		"rope_scaling": object{"type": "linear", "factor": 2},
+	})
+	testlimit.Run(t, time.Second, 64<<20, func() {
+		_, err := model.Load(t.Context(), d, c, model.Options{})
+		require.ErrorIs(t, err, checkpoint.ErrMismatch)
+	})
 }
