@@ -235,6 +235,9 @@ func TestWriteErrors(t *testing.T) {
 		_, err := os.Stat(path)
 		require.ErrorIs(t, err, os.ErrNotExist, name)
 	}
+	for _, metadata := range []map[string]string{{"\xff": "a"}, {"a": "\xff"}} {
+		require.ErrorIs(t, checkpoint.Write(&bytes.Buffer{}, nil, metadata), checkpoint.ErrFormat)
+	}
 }
 
 func TestOpenFile(t *testing.T) {

@@ -92,7 +92,7 @@ func buildHeader(tensors []Tensor, metadata map[string]string) ([]byte, error) {
 	}
 	if len(metadata) > 0 {
 		if err := member("__metadata__", metadata); err != nil {
-			return nil, err
+			return nil, &FormatError{Reason: "__metadata__: " + err.Error()}
 		}
 	}
 	seen, at := map[string]bool{"__metadata__": true}, 0
