@@ -19,12 +19,13 @@ import (
 // hundred thousand steps and a few hundred megabytes, most of which is garbage at
 // once.
 const (
-	maxSteps  = 20_000_000
-	maxBytes  = 256 << 20
-	maxOutput = 64 << 20
-	maxDepth  = 2_000
-	maxTime   = 10 * time.Second
-	maxFormat = 1 << 10 // bytes of a format for strftime_now
+	maxSteps   = 20_000_000
+	maxBytes   = 256 << 20
+	maxOutput  = 64 << 20
+	maxDepth   = 2_000
+	maxNesting = 100 // of values in values, as of JSON
+	maxTime    = 10 * time.Second
+	maxFormat  = 1 << 10 // bytes of a format for strftime_now
 
 	maxMessage = 500 // bytes of an error's reason
 )
@@ -161,7 +162,7 @@ func (t *Template) data(messages []Message, o Options) (map[string]jinja.Value, 
 	data := map[string]jinja.Value{
 		"tools": nil, "documents": nil,
 		"add_generation_prompt": o.AddGenerationPrompt,
-		"raise_exception":       jinja.NewFunction("raise_exception", raise),
+		"raise_exception":       &jinja.Function{Name: "raise_exception", Call: jinja.Raise},
 		"strftime_now":          jinja.NewFunction("strftime_now", clock(now)),
 	}
 	for name, token := range t.tokens {
@@ -201,17 +202,6 @@ func messageList(messages []Message, o Options) (jinja.Value, error) {
 		items[i] = o.apply(m.Role, d)
 	}
 	return jinja.NewList(items...), nil
-}
-
-// raise is raise_exception.
-func raise(args []jinja.Value) (jinja.Value, error) {
-	if len(args) == 0 {
-		return nil, fmt.Errorf("raise_exception without a message")
-	}
-	if text, ok := args[0].(string); ok {
-		return nil, errors.New(text)
-	}
-	return nil, fmt.Errorf("%v", args[0])
 }
 
 // clock is strftime_now at a fixed time.

@@ -179,6 +179,15 @@ func TestRaiseException(t *testing.T) {
 	var e *chat.TemplateError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, "render", e.Stage)
+	for argument, want := range map[string]string{
+		`{"a": [1, none]}`: "{'a': [1, None]}", "none": "None", "[1.0, true]": "[1.0, True]", `message="named"`: "named",
+	} {
+		template, err := chat.Parse("{{ raise_exception(" + argument + ") }}")
+		require.NoError(t, err)
+		_, err = template.Render(t.Context(), nil, chat.Options{})
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, "line 1: "+want, e.Reason)
+	}
 }
 
 // Marks of places in a text do not get into errors that quote it.
@@ -285,6 +294,28 @@ func TestVariables(t *testing.T) {
 	}
 	_, err = template.Render(t.Context(), nil, chat.Options{Tools: []json.RawMessage{[]byte("{")}})
 	require.ErrorIs(t, err, chat.ErrTemplate)
+}
+
+// Values nested too deeply, or that contain themselves, are refused as such JSON is.
+func TestDeepVariables(t *testing.T) {
+	template, err := chat.Parse("{{ x }}")
+	require.NoError(t, err)
+	render := func(v any) error {
+		_, err := template.Render(t.Context(), nil, chat.Options{Variables: map[string]any{"x": v}})
+		return err
+	}
+	var deep any
+	for range 100 {
+		deep = []any{deep}
+	}
+	require.NoError(t, render(deep))
+	loop, ring := map[string]any{}, []any{nil}
+	loop["a"], ring[0] = loop, ring
+	for _, bad := range []any{[]any{deep}, map[string]any{"a": deep}, loop, ring} {
+		err := render(bad)
+		require.ErrorIs(t, err, chat.ErrTemplate)
+		require.ErrorContains(t, err, "nested deeper than 100")
+	}
 }
 
 func TestLimits(t *testing.T) {

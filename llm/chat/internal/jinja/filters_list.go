@@ -40,6 +40,9 @@ func (m *meter) followOr(item, path, absent Value) (Value, error) {
 
 // mapFilter is value|map(filter, …) or value|map(attribute=path, default=v).
 func mapFilter(c *Call) (Value, error) {
+	if !truth(c.value()) { // Jinja asks for no items of anything false, such as none
+		return &generator{}, nil
+	}
 	items, err := c.iterate(c.value())
 	if err != nil {
 		return nil, err
@@ -98,6 +101,9 @@ func (c *Call) mapper() (func(Value) (Value, error), error) {
 // picker makes select, reject, selectattr and rejectattr.
 func picker(keep, byAttribute bool) builtin {
 	return func(c *Call) (Value, error) {
+		if !truth(c.value()) { // as map
+			return &generator{}, nil
+		}
 		items, err := c.iterate(c.value())
 		if err != nil {
 			return nil, err

@@ -1,6 +1,9 @@
 package jinja
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // maxRange is the longest range, that of Jinja's sandbox.
 const maxRange = 100_000
@@ -24,6 +27,19 @@ func NewFunction(name string, call func(args []Value) (Value, error)) *Function 
 		}
 		return call(c.positional)
 	}}
+}
+
+// Raise is raise_exception: it fails with its argument as a template prints it.
+func Raise(c *Call) (Value, error) {
+	message, ok := c.arg(0, "message")
+	if !ok {
+		return nil, errors.New("raise_exception without a message")
+	}
+	text, err := c.text(message)
+	if err != nil {
+		return nil, err
+	}
+	return nil, errors.New(text)
 }
 
 func rangeFunction(c *Call) (Value, error) {
