@@ -133,7 +133,7 @@ func (t *Tensor[T]) Slice(axis, start, stop int) *Tensor[T] {
 }
 
 // SliceStep keeps every step-th element from start up to, but excluding, stop
-// of one axis.
+// of one axis. The limits are those of Slice, and step >= 1: no view is reversed.
 func (t *Tensor[T]) SliceStep(axis, start, stop, step int) *Tensor[T] {
 	l, err := t.View().layout.Slice(axis, start, stop, step)
 	return t.view("slice", l, err)
