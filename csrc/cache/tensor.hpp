@@ -30,7 +30,8 @@ class Tensor {
     bool read_only = false; // the host memory is the caller's
     bool mapped = false;    // the host sees the device's copy, which is the only one
 
-    std::atomic<uint32_t> regions{0}; // that use it
+    std::atomic<uint32_t> regions{0};  // that use it
+    std::atomic<uint32_t> captures{0}; // under way, that use it
 
     // ---- Guarded by the device's mutex ----
     std::shared_ptr<HostMemory> host; // null until it is needed

@@ -3,8 +3,15 @@
 #include <algorithm>
 
 #include "cache/cache.hpp"
+#include "runtime/memory.hpp"
 
 namespace kpx {
+
+Capture::~Capture() {
+    for (const RegionUse &use : uses_) {
+        use.tensor->captures--;
+    }
+}
 
 void Capture::make_room(const kpx_array *arrays, uint32_t n) {
     if (uses_.capacity() - uses_.size() < n) {
@@ -37,6 +44,7 @@ void Capture::note(const std::shared_ptr<Tensor> &tensor, bool needs, bool write
     if (at == kUnused) {
         at = uses_.size();
         uses_.push_back({tensor, needs, writes});
+        tensor->captures++;
     } else {
         uses_[at].writes |= writes;
     }
@@ -44,10 +52,15 @@ void Capture::note(const std::shared_ptr<Tensor> &tensor, bool needs, bool write
 
 std::vector<RegionUse> Capture::take_uses() {
     std::vector<RegionUse> open;
+    open.reserve(uses_.size()); // nothing fails from here on
     for (RegionUse &use : uses_) {
-        const Tensor &t = *use.tensor;
+        Tensor &t = *use.tensor;
+        const bool shared = --t.captures > 0;
+        if (shared && t.closed && t.buffer) {
+            t.buffer->reopen(); // it is not this region's own
+        }
         // Wrapped memory has content even if its upload was refused: a replay must report that it is lost.
-        if (!t.closed || t.host_fresh || t.device_fresh || t.regions > 0 || t.read_only) {
+        if (!t.closed || t.host_fresh || t.device_fresh || t.regions > 0 || t.read_only || shared) {
             open.push_back(std::move(use));
         }
     }

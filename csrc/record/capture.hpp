@@ -23,6 +23,9 @@ struct RegionUse {
 class Capture {
   public:
     explicit Capture(Device &device) : window(device, true), device_(device) {}
+    ~Capture();
+    Capture(const Capture &) = delete;
+    Capture &operator=(const Capture &) = delete;
 
     // call: a RawCall or a DispatchCall.
     template <typename Call> void append(const Call &call) {
