@@ -156,6 +156,11 @@ func makeView(v *View, d *Device, op string, dtype DType, shape []int, give func
 // belongs to the innermost open scope of s. A failure poisons s, and the
 // tensor's Err returns it.
 func Output[T Element](s *Stream, shape ...int) *Tensor[T] {
+	return OutputOf[T](s, "output", shape...)
+}
+
+// OutputOf is Output for the op of that name, which errors then name.
+func OutputOf[T Element](s *Stream, op string, shape ...int) *Tensor[T] {
 	if s = s.made(); s == noStream {
 		return Failed[T](nil, errNilStream)
 	}
@@ -163,7 +168,7 @@ func Output[T Element](s *Stream, shape ...int) *Tensor[T] {
 	if s.makeOutput(&o.tensor.v, &o.storage, o.lengths[:], array.DTypeOf[T](), shape) {
 		return &o.tensor
 	}
-	t, err := create[T](s.dev, "output", shape)
+	t, err := create[T](s.dev, op, shape)
 	if err != nil {
 		return Failed[T](s, err)
 	}

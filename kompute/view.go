@@ -71,6 +71,10 @@ func (v *View) Closed() bool {
 	return v.closed.Load() || v.st.closed.Load() || v.st.dev.closed.Load()
 }
 
+// ReadOnly reports whether ops and Write cannot change the elements: the storage is memory
+// passed to Wrap.
+func (v *View) ReadOnly() bool { return v != nil && v.st != nil && v.st.readOnly }
+
 // usable returns ErrClosed if the view is closed. dev.mu is held.
 func (v *View) usable() error {
 	if v.closed.Load() {

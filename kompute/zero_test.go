@@ -58,7 +58,7 @@ func TestMethodsOfNothing(t *testing.T) {
 				case *Event:
 					require.ErrorIs(t, got.Wait(bg), ErrInvalid, what)
 				case bool:
-					require.Contains(t, []string{"Done", "Closed", "SameStorage"}, method.Name, what)
+					require.Contains(t, []string{"Done", "Closed", "SameStorage", "ReadOnly"}, method.Name, what)
 				case nil:
 					if method.Type.NumOut() == 1 && method.Type.Out(0).Implements(reflect.TypeFor[error]()) && !closes[method.Name] {
 						require.True(t, noError[what], "%s gives no error", what)

@@ -132,7 +132,7 @@ func resultAs[T kompute.Element, P any](c *call, shape, seen []int, params P, cp
 	if c.err != nil {
 		return kompute.Failed[T](c.stream, c.err)
 	}
-	out := kompute.Output[T](c.stream, shape...)
+	out := kompute.OutputOf[T](c.stream, c.label, shape...)
 	if out.Err() != nil || out.Size() == 0 {
 		return out
 	}

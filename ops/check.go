@@ -52,6 +52,8 @@ func input[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) ar
 		c.fail(kompute.ErrDevice, "%s is on %s, the stream on %s", name, v.Device().Info().Name, c.stream.Device().Info().Name)
 	case v.Closed():
 		c.fail(kompute.ErrClosed, "%s was closed", name)
+	case o.Access != opdef.Read && v.ReadOnly():
+		c.fail(kompute.ErrInvalid, "%s is wrapped memory, which is read-only", name)
 	}
 	l := v.Layout()
 	if _, hi := v.Extent(); uint64(hi) > maxElements || uint64(v.Size()) > maxElements {

@@ -70,8 +70,8 @@ func inWords(l array.Layout) bool {
 // # Errors
 //
 // ErrShape if pages do not have four axes, or rows and slots do not match;
-// ErrInvalid if pages repeat elements (a broadcast view), share elements with
-// rows or slots, or are of codes and not in words.
+// ErrInvalid if pages repeat elements (a broadcast view), are wrapped memory
+// ([kompute.Wrap]), share elements with rows or slots, or are of codes and not in words.
 func PagedUpdate[C PageElement, T kompute.Float](s *kompute.Stream, pages *kompute.Tensor[C], rows *kompute.Tensor[T], slots *kompute.Tensor[int32]) *kompute.Tensor[C] {
 	c := newCall(s, opdef.PagedUpdate.Op)
 	pl := input(c, opdef.PagedUpdate.Pages, pages)

@@ -55,12 +55,12 @@ func Quantize[S Scale, T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T],
 	shape := slices.Clone(l.Shape)
 	last := len(shape) - 1
 	shape[last] = l.Shape[last] / q.GroupSize * (q.GroupSize * q.Bits / 32)
-	w = kompute.Output[uint32](s, shape...)
+	w = kompute.OutputOf[uint32](s, c.label, shape...)
 	shape[last] = l.Shape[last] / q.GroupSize
-	scales = kompute.Output[S](s, shape...)
+	scales = kompute.OutputOf[S](s, c.label, shape...)
 	results, third := []kompute.AnyTensor{w, scales}, kompute.Arg{}
 	if affine {
-		biases = kompute.Output[S](s, shape...)
+		biases = kompute.OutputOf[S](s, c.label, shape...)
 		results, third = append(results, biases), kompute.Out(biases.View())
 	}
 	if err := unmade(results...); err != nil {

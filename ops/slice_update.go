@@ -33,8 +33,8 @@ var sliceUpdateCPU = onCPU(func(a []array.Array, p *opdef.SliceUpdateParams) err
 //
 // ErrShape if ranks differ, update is larger than dst, or the number of starts
 // is neither 0, 1 nor rank; ErrInvalid if At places a part of update outside
-// dst, dst repeats elements (a broadcast view), or update shares elements with
-// the part of dst that is written.
+// dst, dst repeats elements (a broadcast view) or is wrapped memory ([kompute.Wrap]),
+// or update shares elements with the part of dst that is written.
 func SliceUpdate[T kompute.Element](s *kompute.Stream, dst, update *kompute.Tensor[T], start ...Position) *kompute.Tensor[T] {
 	c := newCall(s, opdef.SliceUpdate.Op)
 	dl := input(c, opdef.SliceUpdate.Dst, dst)

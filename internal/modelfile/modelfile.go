@@ -77,6 +77,9 @@ func (f *Folder) Close() error { return f.root.Close() }
 // anything else; it checks before opening, and again afterwards in case the file was
 // replaced.
 func Open(fsys fs.FS, name string) (fs.File, int64, error) {
+	if fsys == nil {
+		return nil, 0, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, 0, err

@@ -44,6 +44,7 @@ type Checkpoint struct {
 	files   []*File
 	tensors map[string]Tensor
 	bytes   int64
+	closed  bool
 }
 
 // Open opens the model folder at a path. All its files must be plain files in it:
@@ -236,7 +237,11 @@ func (c *Checkpoint) Has(name string) bool {
 func (c *Checkpoint) Tensor(name string) (Tensor, error) {
 	t, ok := c.orEmpty().tensors[name]
 	if !ok {
-		return Tensor{}, &MissingError{File: c.Name(), Tensor: name}
+		missing := &MissingError{File: c.Name(), Tensor: name}
+		if c.orEmpty().closed {
+			missing.Reason = "the checkpoint is closed"
+		}
+		return Tensor{}, missing
 	}
 	return t, nil
 }
@@ -279,6 +284,6 @@ func (c *Checkpoint) Close() error {
 	if c.folder != nil {
 		errs = append(errs, c.folder.Close())
 	}
-	c.files, c.tensors = nil, map[string]Tensor{}
+	c.files, c.tensors, c.closed = nil, map[string]Tensor{}, true
 	return errors.Join(errs...)
 }

@@ -207,6 +207,12 @@ func TestPipe(t *testing.T) {
 	require.ErrorIs(t, err, checkpoint.ErrFormat)
 }
 
+func TestOpenWithoutFiles(t *testing.T) {
+	_, err := checkpoint.OpenFS(nil, "nothing")
+	require.ErrorIs(t, err, fs.ErrInvalid)
+	require.ErrorContains(t, err, checkpoint.ConfigFile)
+}
+
 func TestWriteIndex(t *testing.T) {
 	var b bytes.Buffer
 	want := map[string]string{"a": "s1.safetensors", "b<": "s2.safetensors"}
@@ -215,6 +221,7 @@ func TestWriteIndex(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.ErrorIs(t, checkpoint.WriteIndex(&b, map[string]string{"a": "../x"}, 0), checkpoint.ErrFormat)
+	require.ErrorIs(t, checkpoint.WriteIndex(&b, map[string]string{"\xff": "x"}, 0), checkpoint.ErrFormat)
 }
 
 // FuzzIndex: any bytes are refused with a FormatError, or name plain files.

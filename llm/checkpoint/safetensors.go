@@ -56,7 +56,10 @@ func Parse(name string, data []byte) (*File, error) {
 		f.tensors[tensor] = t
 		spans = append(spans, s)
 	}
-	return f, checkCover(name, spans, len(body))
+	if err := checkCover(name, spans, len(body)); err != nil {
+		return nil, err
+	}
+	return f, nil
 }
 
 // Tensor returns the tensor of that name.

@@ -123,7 +123,8 @@ func TestMalformed(t *testing.T) {
 		"hole at the start":    {one(`"U8"`, `[4]`, `[2,6]`, 6), "hole of 2 bytes"},
 		"empty inside another": {raw(`{"t":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"u":{"dtype":"U8","shape":[0],"data_offsets":[2,2]}}`, 4), "overlaps"},
 	} {
-		_, err := checkpoint.Parse("bad.safetensors", c.data)
+		f, err := checkpoint.Parse("bad.safetensors", c.data)
+		require.Nil(t, f, name)
 		require.ErrorIs(t, err, checkpoint.ErrFormat, name)
 		require.ErrorContains(t, err, c.reason, name)
 		require.ErrorContains(t, err, "bad.safetensors", name)

@@ -150,6 +150,9 @@ func checkWrite(t Tensor, seen map[string]bool) error {
 // (tensor → shard), size bytes in total.
 func WriteIndex(w io.Writer, weights map[string]string, size int64) error {
 	for _, name := range slices.Sorted(maps.Keys(weights)) {
+		if !utf8.ValidString(name) {
+			return &FormatError{Tensor: name, Reason: "the name is not UTF-8"}
+		}
 		if !plainName(weights[name]) {
 			return &FormatError{Tensor: name, Reason: fmt.Sprintf("shard %q is not a plain file name", weights[name])}
 		}

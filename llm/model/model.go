@@ -52,8 +52,8 @@ type Model interface {
 	// reason.
 	NewState(capacity int) (DecodeState, error)
 	// Forward enqueues a pass on s and returns its logits, which belong to the
-	// innermost open scope of s. A pass that cannot be made poisons s; so does one for
-	// logits that the model does not compute (Head).
+	// innermost open scope of s. A pass that cannot be made, or one for logits that the model
+	// does not compute (Head), poisons s and adds nothing to the state.
 	Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32]
 	// NewPool returns a pool of pages, each of that many tokens, for many sequences, with
 	// elements of a floating-point type or, for 8 bits, uint8 ([Options].CacheType);
@@ -267,16 +267,17 @@ func (m *loaded[T]) Forward(s *kompute.Stream, p Pass) *kompute.Tensor[float32] 
 	}
 	defer at.Close()
 	x := m.network.Hidden(s, p.Tokens, stateAt[T](s, p.State, &at, n))
-	if p.At == nil && p.Piece == nil {
+	var logits *kompute.Tensor[float32]
+	if p.Rows != NoRows {
+		if p.Rows == LastRow {
+			x = x.Slice(1, n-1, n)
+		}
+		logits = kompute.Keep(sc, toFloat32(s, m.network.Logits(s, x)))
+	}
+	if p.At == nil && p.Piece == nil && s.Err() == nil { // otherwise keys and values may be missing
 		_ = p.State.Extend(n) // check has made sure that they fit
 	}
-	switch p.Rows {
-	case NoRows:
-		return nil
-	case LastRow:
-		x = x.Slice(1, n-1, n)
-	}
-	return kompute.Keep(sc, toFloat32(s, m.network.Logits(s, x)))
+	return logits
 }
 
 // check refuses a pass that cannot be made.
@@ -285,6 +286,8 @@ func (m *loaded[T]) check(p Pass) error {
 	switch {
 	case p.Tokens == nil || p.Tokens.Err() != nil || p.Tokens.Rank() != 2 || p.Tokens.Dim(0) != 1 || p.Tokens.Dim(1) < 1:
 		return fmt.Errorf("%w: a pass takes tokens [1, T] with T >= 1", kompute.ErrShape)
+	case p.Rows < LastRow || p.Rows > NoRows:
+		return fmt.Errorf("%w: unknown rows %d", kompute.ErrInvalid, p.Rows)
 	case p.At != nil && p.Tokens.Dim(1) != 1:
 		return fmt.Errorf("%w: a pass at a cursor takes one token, not %d", kompute.ErrShape, p.Tokens.Dim(1))
 	case p.At != nil && p.Piece != nil:

@@ -153,6 +153,7 @@ func TestBadPasses(t *testing.T) {
 		"closed state":     {model.Pass{Tokens: tokens, State: closed}, nn.ErrCache},
 		"full state":       {model.Pass{Tokens: tokens, State: small}, nn.ErrCache},
 		"other model":      {model.Pass{Tokens: tokens, State: other}, nn.ErrCache},
+		"unknown rows":     {model.Pass{Tokens: tokens, State: small, Rows: 9}, kompute.ErrInvalid},
 		"no tokens":        {model.Pass{State: small}, kompute.ErrShape},
 		"one axis":         {model.Pass{Tokens: tokens.Reshape(300), State: small}, kompute.ErrShape},
 		"batch of three":   {model.Pass{Tokens: tokens.Reshape(3, 100), State: small}, kompute.ErrShape},
