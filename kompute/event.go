@@ -54,7 +54,8 @@ func (s *Stream) flushForEvent() mark {
 // Work before an event is always submitted, so streams cannot wait for each
 // other in a cycle. Errors of the event's stream do not spread to s, with one
 // exception: if its device is lost before the event, s fails with
-// ErrDeviceLost.
+// ErrDeviceLost. For an event of another device, s also fails with an error of
+// its driver, but not for lack of memory: then the wait is repeated.
 func (s *Stream) Wait(ev *Event) {
 	s = s.made()
 	s.mu.Lock()

@@ -116,13 +116,13 @@ func (e *MissingError) Unwrap() []error {
 	return []error{ErrMissing, e.Err}
 }
 
-// MismatchError reports a tensor whose shape or dtype contradicts the
+// MismatchError reports a tensor whose shape, dtype or layer contradicts the
 // configuration. It wraps ErrMismatch.
 type MismatchError struct {
 	File   string // the weight file
 	Tensor string
-	Got    string // dtype and shape as stored
-	Want   string // dtype and shape that the configuration asks for
+	Got    string // dtype and shape as stored, or the layer
+	Want   string // what the configuration asks for
 }
 
 // Error names the file, the tensor, what it is and what it should be.

@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/nn"
@@ -24,6 +26,7 @@ func (l *Loader[T]) Decoder(c Transformer, block func(path string) nn.Block[T]) 
 	for i := range d.Blocks {
 		d.Blocks[i] = block(fmt.Sprintf("%slayers.%d.", prefix, i))
 	}
+	l.noMoreLayers(prefix+"layers.", c.Layers)
 	d.Norm = l.RMSNorm(prefix+"norm", c.HiddenSize, c.RMSNormEps)
 	const head = "lm_head.weight"
 	switch {
@@ -37,6 +40,19 @@ func (l *Loader[T]) Decoder(c Transformer, block func(path string) nn.Block[T]) 
 		}
 	}
 	return d
+}
+
+// noMoreLayers fails if there are tensors of further layers, without which the model would be another one.
+func (l *Loader[T]) noMoreLayers(prefix string, layers int) {
+	for _, name := range l.weights.Names() {
+		rest, _ := strings.CutPrefix(name, prefix)
+		number, _, _ := strings.Cut(rest, ".")
+		if n, err := strconv.Atoi(number); err == nil && n >= layers {
+			l.fail(&checkpoint.MismatchError{
+				File: l.weights.Name(), Tensor: name, Got: fmt.Sprintf("of layer %d", n), Want: fmt.Sprintf("layers 0 to %d", layers-1),
+			})
+		}
+	}
 }
 
 // Attention builds grouped-query attention without norms of queries and keys.

@@ -190,9 +190,10 @@ func TestLoadErrors(t *testing.T) {
 		err     error
 		names   string
 	}{
-		"bias":   {object{"attention_bias": true}, checkpoint.ErrMissing, "model.layers.0.self_attn.q_proj.bias"},
-		"width":  {object{"intermediate_size": 256}, checkpoint.ErrMismatch, "mlp.gate_proj"},
-		"layers": {object{"num_hidden_layers": 3}, checkpoint.ErrMissing, "model.layers.2."},
+		"bias":           {object{"attention_bias": true}, checkpoint.ErrMissing, "model.layers.0.self_attn.q_proj.bias"},
+		"width":          {object{"intermediate_size": 256}, checkpoint.ErrMismatch, "mlp.gate_proj"},
+		"layers":         {object{"num_hidden_layers": 3}, checkpoint.ErrMissing, "model.layers.2."},
+		"further layers": {object{"num_hidden_layers": 1}, checkpoint.ErrMismatch, "is of layer 1, the configuration asks for layers 0 to 0"},
 	} {
 		_, err := model.Load(t.Context(), d, changed(t, c.changes), model.Options{})
 		require.ErrorIs(t, err, c.err, name)
