@@ -81,8 +81,8 @@ pids+=("$job")
 two() { [ "$(workers | wc -l)" -ge 2 ]; }
 await 'two workers' two
 sleep "${KILL_AFTER:-8}"
-victim=$(workers | head -n 1)
 before=$(workers | tr '\n' ' ')
+victim=${before%% *}
 kill -KILL "$victim"
 printf 'workers %swere at work when %s was killed\n' "$before" "$victim"
 [ ! -e "$work/out.jsonl" ] || { printf 'the job was over before; set LINES_TO_ANSWER higher\n' >&2; exit 1; }
