@@ -26,6 +26,11 @@ static int64_t product(const Array &x, uint32_t first, uint32_t last) {
 // each with a load, they would take too long.
 constexpr uint32_t kLongestLoop = 30000;
 
+// From how many elements with the same index, or beyond how many indices, updates find the next one by themselves;
+// 300 to 4 million indices were measured (docs/performance/ops.md).
+constexpr int64_t kSharedIndices = 8;
+constexpr uint32_t kShortSearch = 256;
+
 // How far a thread may search for an update's successor.
 static uint32_t longest_search(const DeviceTraits &device) {
     return device.is_cpu ? kLongestLoop : 1 << 22;
@@ -85,8 +90,9 @@ static void scatter_into(Lowering &lowering, Array indices, Array updates, const
     int64_t places = op.along ? out.size() : int64_t(params.places);
     if (3 * places > int64_t(UINT32_MAX))
         unsupported("{} places are too many", places);
-    // Chains are worth a launch if several elements of each update have the same index.
-    bool chained = op.mode != SCATTER_SET && !op.along && pre * params.post >= 8 &&
+    // Chains are worth a launch if several elements of each update have the same index, or if searches are long.
+    bool chained = op.mode != SCATTER_SET && !op.along &&
+                   (pre * params.post >= kSharedIndices || params.count > kShortSearch) &&
                    params.count <= longest_search(lowering.device());
     const uint32_t team = op.mode == SCATTER_SET ? 1 : team_size(lowering.device(), params, chained);
     chained = chained && team == 1;

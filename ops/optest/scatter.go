@@ -157,6 +157,7 @@ func scatterOf(dtype array.DType, kind string) []Case {
 	add("scalar index", 0, false, r.numbers(dtype, 4, 5), i32(0, 3), r.factors(dtype, 5))
 	add("outside", 0, false, r.numbers(dtype, 7), dense(array.Int32, []float64{0, -1, 6, -7, 7, -8, 2147483647, -2147483648}, 8), r.factors(dtype, 8))
 	add("histogram", 0, false, r.numbers(dtype, 3), i32(0, 2, 2000), place(r.integers(dtype, 0, 1, 2000), "strided"))
+	add("many", 0, false, r.numbers(dtype, 500), i32(-500, 499, 700), r.factors(dtype, 700))
 	add("nothing", 0, false, r.numbers(dtype, 4, 5), i32(0, 3, 0), r.factors(dtype, 0, 5))
 	add("empty", 0, false, r.numbers(dtype, 0, 5), i32(0, 3, 2), r.factors(dtype, 2, 5))
 	add("along", 1, true, r.numbers(dtype, 3, 6, 4), i32(-6, 5, 3, 9, 4), r.factors(dtype, 3, 9, 4))
