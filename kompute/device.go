@@ -188,10 +188,24 @@ func (d *Device) noteLost(err error) {
 	}
 }
 
-// collect makes the garbage collector release tensors that were never closed.
+// collect makes the garbage collector release tensors that were never closed. Cleanups run on their
+// own goroutines, which a busy machine may keep waiting, so one more is waited for.
 func collect() {
+	done := make(chan struct{})
+	forget(done)
 	runtime.GC()
-	time.Sleep(collectStep) // cleanups run on their own goroutines
+	select {
+	case <-done:
+	case <-time.After(cleanupLimit):
+	}
+	time.Sleep(collectStep) // several goroutines may run cleanups
+}
+
+// forget closes done when the cleanups of what can be collected now run.
+//
+//go:noinline
+func forget(done chan struct{}) {
+	runtime.AddCleanup(&struct{ own chan struct{} }{done}, func(done chan struct{}) { close(done) }, done)
 }
 
 // The time limits for cleanups of collected tensors and for work that still uses
@@ -199,6 +213,7 @@ func collect() {
 const (
 	collectStep  = 2 * time.Millisecond
 	collectSteps = 5
+	cleanupLimit = time.Second
 	finishLimit  = time.Second
 )
 
@@ -220,7 +235,7 @@ func (d *Device) finishWork() {
 // collectUntil collects, and calls enough as cleanups run, until it returns
 // true or the time is up.
 func (d *Device) collectUntil(enough func() bool) {
-	runtime.GC()
+	collect()
 	for range collectSteps {
 		if enough() {
 			return
