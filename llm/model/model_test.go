@@ -184,6 +184,11 @@ func TestLoadErrors(t *testing.T) {
 	require.ErrorIs(t, err, kompute.ErrInvalid)
 	_, err = model.Load(t.Context(), d, nil, model.Options{})
 	require.ErrorIs(t, err, kompute.ErrInvalid)
+	closed, _ := testmodel.Small().Open(t)
+	require.NoError(t, closed.Close())
+	_, err = model.Load(t.Context(), d, closed, model.Options{})
+	require.ErrorIs(t, err, checkpoint.ErrMissing)
+	require.ErrorContains(t, err, "the checkpoint is closed")
 
 	for name, c := range map[string]struct {
 		changes object
