@@ -107,3 +107,32 @@ func TestFusedViewsAndWeights(t *testing.T) {
 		}
 	})
 }
+
+// Products of rows without columns are zeros, and the sum of one and a residual is the residual, by whatever kernel
+// such rows would be multiplied if they had columns.
+func TestProductsOfNoColumns(t *testing.T) {
+	eachFusingLayer(t, 8, func(t *testing.T, s *kompute.Stream, l *layer[float32]) {
+		l.matrices[0] = l.matrix(8, 0)
+		for _, rows := range []int{1, 3, 33} {
+			sc := s.Scope()
+			x, residual := kompute.Constant(s, []float32{}, rows, 0), l.floats(rows, 8)
+			got, err := l.product(s, x, 0).Read(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, make([]float32, rows*8), got, "%d rows", rows)
+			want, err := residual.Read(t.Context())
+			require.NoError(t, err)
+			var out *kompute.Tensor[float32]
+			region, err := s.Capture(func(s *kompute.Stream) {
+				out = kompute.Result(s, ops.Add(s, l.product(s, ops.RMSNorm(s, x, nil, 1e-6), 0), residual))
+			})
+			require.NoError(t, err)
+			require.NoError(t, region.Replay(t.Context()))
+			got, err = out.Read(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%d rows: %v", rows, region)
+			require.NoError(t, region.Close())
+			require.NoError(t, out.Close())
+			sc.Close()
+		}
+	})
+}

@@ -120,9 +120,9 @@ static bool rows_fit(const DeviceTraits &device, const QuantizedProduct &x) {
 }
 
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x) {
-    // A subgroup of the kernel that prepares x adds up whole groups of columns.
-    if (x.op.transpose == 0 || x.p.x.rows < kMatrixRows || x.op.group_size > 8 * lowering.device().subgroup_size ||
-        !rows_fit(lowering.device(), x)) {
+    // A subgroup of the kernel that prepares x adds up whole groups of columns. Steps are of at least one.
+    if (x.op.transpose == 0 || x.p.x.rows < kMatrixRows || x.p.x.cols == 0 ||
+        x.op.group_size > 8 * lowering.device().subgroup_size || !rows_fit(lowering.device(), x)) {
         return false;
     }
     if (prefers_fragment_matrices(lowering, x) || prefers_bytes(lowering, x)) {
