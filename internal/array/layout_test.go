@@ -1,6 +1,7 @@
 package array
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -337,10 +338,12 @@ func TestExpandAndSqueeze(t *testing.T) {
 	for _, axis := range []int{3, -4} {
 		_, err := l.ExpandDims(axis)
 		require.ErrorIs(t, err, ErrLayout, axis)
+		require.ErrorContains(t, err, fmt.Sprintf("axis %d", axis))
 	}
 	full, _ := Contiguous(1, 1, 1, 1, 1, 1, 1, 1)
 	_, err := full.ExpandDims(0)
 	require.ErrorIs(t, err, ErrLayout)
+	require.ErrorContains(t, err, "rank 9 exceeds 8")
 }
 
 // Views must not share slices with the layout that they come from.

@@ -190,11 +190,14 @@ func (l Layout) Broadcast(shape ...int) (Layout, error) {
 // end of the result).
 func (l Layout) ExpandDims(axis int) (Layout, error) {
 	n := len(l.Shape) + 1
+	if n > MaxRank {
+		return Layout{}, fmt.Errorf("%w: rank %d exceeds %d", ErrLayout, n, MaxRank)
+	}
+	if axis < -n || axis >= n {
+		return Layout{}, fmt.Errorf("%w: expand axis %d of shape %v", ErrLayout, axis, l.Shape)
+	}
 	if axis < 0 {
 		axis += n
-	}
-	if axis < 0 || axis >= n || n > MaxRank {
-		return Layout{}, fmt.Errorf("%w: expand axis %d of shape %v", ErrLayout, axis, l.Shape)
 	}
 	out := makeLayout(n)
 	out.Offset = l.Offset
