@@ -50,7 +50,7 @@ type RoPEParams struct {
 // ErrShape if x does not have four axes, Freqs does not have Dims/2 elements,
 // or a device offset has another shape; ErrInvalid if Dims is odd, negative or
 // greater than D, Base or Scale is negative or not finite, Base and Freqs are
-// both given, or a host offset does not fit 32 bits.
+// both given, or a host offset or the last position from it on does not fit 32 bits.
 func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams, offset Position) *kompute.Tensor[T] {
 	c := newCall(s, opdef.RoPE.Op)
 	l := input(c, opdef.RoPE.X, x)
@@ -61,8 +61,8 @@ func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams
 	if offset.set {
 		c.ropeOffset(offset.device, l.Dim(0))
 	} else {
-		if offset.host < math.MinInt32 || offset.host > math.MaxInt32-l.Dim(2) {
-			c.fail(kompute.ErrInvalid, "the offset %d does not fit 32 bits", offset.host)
+		if offset.host < math.MinInt32 || offset.host > math.MaxInt32-max(l.Dim(2)-1, 0) {
+			c.fail(kompute.ErrInvalid, "%d steps from the offset %d on do not fit 32 bits", l.Dim(2), offset.host)
 		}
 	}
 	if fl, present := optional(c, opdef.RoPE.Freqs.Called("Freqs"), p.Freqs); present {
