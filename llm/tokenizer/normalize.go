@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -47,35 +48,21 @@ func loadNormalizer(raw json.RawMessage, depth int) ([]norm.Form, error) {
 	return forms, nil
 }
 
+// joiner is what package norm, which writes the stream-safe format, inserts into a run of more than
+// 30 combining characters. Among these it counts some letters, such as Korean vowels of U+3160, that
+// do not combine. No form makes or removes a joiner.
+const joiner = "\u034f"
+
 // normalize applies one form.
 func normalize(form norm.Form, s string) string {
 	if form.IsNormalString(s) {
 		return s
 	}
-	if longRun(s) {
+	normal := form.String(s)
+	if strings.Count(normal, joiner) != strings.Count(s, joiner) {
 		return normalizeLong(form, s)
 	}
-	return form.String(s)
-}
-
-// longRun reports whether a run of combining characters is so long that package norm
-// might insert a U+034F: it writes the stream-safe format, which breaks a run after
-// 30, and one character can expand to three. It also counts characters of class 0 that
-// may join the one before them, such as vowel signs of Bengali and vowels of Hangul.
-func longRun(s string) bool {
-	run := 0
-	for i := 0; i < len(s); {
-		p := norm.NFKD.PropertiesString(s[i:])
-		if !p.BoundaryBefore() || p.LeadCCC() != 0 || p.TrailCCC() != 0 || p.CCC() != 0 {
-			if run++; run >= 10 {
-				return true
-			}
-		} else {
-			run = 0
-		}
-		i += max(p.Size(), 1)
-	}
-	return false
+	return normal
 }
 
 // normalizeLong follows UAX #15: decompose, order by combining class, compose. It

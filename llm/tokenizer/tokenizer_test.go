@@ -101,11 +101,11 @@ func TestStreamHoldsBack(t *testing.T) {
 func TestLongRuns(t *testing.T) {
 	tok := mote(t)
 	start := time.Now()
-	for _, unit := range []string{"a", " ", "\n", "the", "中文", "!?", "\u0301"} {
+	for _, unit := range []string{"a", " ", "\n", "the", "中文", "!?", "\u0301", "ㅠ", "\uffd3", "\u034f"} {
 		text := strings.Repeat(unit, 1<<18/len(unit))
 		ids, err := tok.Encode(text)
 		require.NoError(t, err)
-		require.Equal(t, text, strings.ReplaceAll(tok.Decode(ids, tokenizer.KeepSpecial), "\u034f", ""))
+		require.True(t, text == tok.Decode(ids, tokenizer.KeepSpecial), "%+q", unit)
 	}
 	require.Less(t, time.Since(start), 30*time.Second)
 }
