@@ -84,7 +84,7 @@ func TestUnsupported(t *testing.T) {
 	sequence := func(part string) string {
 		return `{"type":"Sequence","pretokenizers":[` + part + `,{"type":"ByteLevel"}]}`
 	}
-	for named, text := range map[string]string{
+	files := map[string]string{
 		"WordPiece":                 small("model", `{"type":"WordPiece","vocab":{"a":0}}`),
 		"dropout":                   small("model", `{"type":"BPE","dropout":0.1,"vocab":{"a":0}}`),
 		"byte_fallback":             small("model", `{"type":"BPE","byte_fallback":true,"vocab":{"a":0}}`),
@@ -97,12 +97,35 @@ func TestUnsupported(t *testing.T) {
 		"error parsing regexp":      small("pre_tokenizer", sequence(`{"type":"Split","behavior":"Isolated","pattern":{"Regex":"(("}}`)),
 		"BertProcessing":            small("post_processor", `{"type":"Sequence","processors":[{"type":"ByteLevel"},{"type":"BertProcessing"}]}`),
 		"WordPiece decoder":         small("decoder", `{"type":"WordPiece decoder"}`),
+	}
+	// What Oniguruma and the package for regular expressions read differently.
+	for pattern, part := range map[string]string{
+		`a|\\w+`: `\w`, `[^\\W]`: `\W`, `a\\b`: `\b`, `[[:alpha:]]+`: "[ in a class", `[^]a[bc]]`: "[ in a class",
+		`[\\]a-z&&[^b]]`: "& in a class", `a{,3}`: "{,", `(?i-m:a.b)`: "(?i-m",
 	} {
+		files["Split pattern with "+part] = small("pre_tokenizer", sequence(`{"type":"Split","behavior":"Isolated","pattern":{"Regex":"`+pattern+`"}}`))
+	}
+	for named, text := range files {
 		_, err := tokenizer.Load([]byte(text))
 		require.ErrorIs(t, err, tokenizer.ErrUnsupported, named)
 		require.ErrorContains(t, err, named)
 		var e *tokenizer.UnsupportedError
 		require.ErrorAs(t, err, &e, named)
+	}
+}
+
+// A pattern means what it means to Oniguruma.
+func TestPatternDialect(t *testing.T) {
+	const text = "ab\nab"
+	for pattern, want := range map[string][]int{
+		`^a|b$`: {0, 1, 3, 0, 1}, `\\Aab`: {2, 3, 2}, `[]a][^b]?[\\b\\[&a]|(?i:B)(?=\\n)|(?<n>b)\\{,`: {0, 1, 3, 2},
+	} {
+		tok, err := tokenizer.Load([]byte(small("model", `{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"Ċ":3},"merges":["a b"]}`,
+			"pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Split","behavior":"Isolated","pattern":{"Regex":"`+pattern+`"}},{"type":"ByteLevel","use_regex":false}]}`)))
+		require.NoError(t, err, pattern)
+		ids, err := tok.Encode(text)
+		require.NoError(t, err, pattern)
+		require.Equal(t, want, ids, pattern)
 	}
 }
 

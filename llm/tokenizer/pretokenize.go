@@ -171,9 +171,12 @@ func (p *preTokenizer) byteLevel() ([]splitter, error) {
 	return out, nil
 }
 
-// regexSplitter splits by any pattern.
+// regexSplitter splits by any pattern. In Oniguruma, ^ and $ are the ends of a line.
 func regexSplitter(pattern string) (splitter, error) {
-	re, err := regexp2.Compile(pattern, regexp2.None)
+	if part := difference(pattern); part != "" {
+		return nil, &UnsupportedError{Component: "Split pattern", Got: "with " + part}
+	}
+	re, err := regexp2.Compile(pattern, regexp2.Multiline)
 	if err != nil {
 		return nil, &UnsupportedError{Component: "Split pattern", Got: err.Error()}
 	}
