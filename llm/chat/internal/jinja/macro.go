@@ -78,9 +78,14 @@ func (r *render) bind(m *macro, c *Call) error {
 }
 
 // bindRest sets caller, varargs and kwargs if the macro uses them, and
-// otherwise rejects such arguments.
+// otherwise rejects such arguments. Without a call block caller is undefined, also inside another macro that has one.
 func (r *render) bindRest(m *macro, c *Call) error {
 	rest := NewDict()
+	if explicit, _ := m.attribute("explicit_caller"); m.uses["caller"] && explicit == false {
+		if err := r.set("caller", Undefined{name: "caller"}); err != nil {
+			return err
+		}
+	}
 	for _, name := range c.names {
 		if err := r.step(1 + len(m.parameters)); err != nil {
 			return err
