@@ -73,8 +73,8 @@ type natural int
 
 // UnmarshalJSON accepts 0 … math.MaxInt.
 func (n *natural) UnmarshalJSON(raw []byte) error {
-	v, err := strconv.ParseInt(string(raw), 10, strconv.IntSize)
-	if err != nil || v < 0 {
+	v, err := strconv.ParseUint(string(raw), 10, strconv.IntSize-1)
+	if err != nil {
 		return fmt.Errorf("%s is not a non-negative integer of this machine", brief(raw))
 	}
 	*n = natural(v)

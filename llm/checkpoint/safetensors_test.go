@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -48,6 +49,22 @@ func TestParse(t *testing.T) {
 	_, ok = f.Tensor("c")
 	require.False(t, ok)
 	require.NoError(t, f.Close())
+}
+
+// The dtypes of the format are those of its reference implementation.
+func TestStoredTypes(t *testing.T) {
+	bits := map[int][]string{
+		64: {"C64", "F64", "I64", "U64"}, 32: {"F32", "I32", "U32"}, 16: {"BF16", "F16", "I16", "U16"},
+		8: {"BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"}, 6: {"F6_E2M3", "F6_E3M2"}, 4: {"F4"},
+	}
+	for n, names := range bits {
+		for _, name := range names {
+			f, err := checkpoint.Parse("x", raw(fmt.Sprintf(`{"t":{"dtype":"%s","shape":[8],"data_offsets":[0,%d]}}`, name, n), n))
+			require.NoError(t, err)
+			tensor, _ := f.Tensor("t")
+			require.Equal(t, name+" [8]", tensor.String())
+		}
+	}
 }
 
 // MLX writes null for a file without metadata.
@@ -102,6 +119,7 @@ func TestMalformed(t *testing.T) {
 		"shape null":           {one(`"U8"`, `null`, `[0,4]`, 4), "shape"},
 		"shape has null":       {one(`"U8"`, `[null]`, `[0,0]`, 0), "shape"},
 		"shape negative":       {one(`"U8"`, `[-4]`, `[0,4]`, 4), "shape"},
+		"shape minus zero":     {one(`"U8"`, `[-0]`, `[0,0]`, 0), "shape"},
 		"shape fraction":       {one(`"U8"`, `[4.0]`, `[0,4]`, 4), "shape"},
 		"shape exponent":       {one(`"U8"`, `[4e0]`, `[0,4]`, 4), "shape"},
 		"shape text":           {one(`"U8"`, `["4"]`, `[0,4]`, 4), "shape"},
