@@ -41,12 +41,13 @@ func (b *builder) digits(more int) []element {
 	return seq(b.optional(lit("-")), b.or(lit("0"), seq(one("19"), b.times(one("09"), 0, more))))
 }
 
+// number is an integer, or a number of up to 15 digits before the point, with a fraction or an exponent.
 func (b *builder) number() []element {
 	return b.call("number", func() []element {
 		digit := one("09")
-		return seq(b.digits(14),
+		return b.or(b.integer(), seq(b.digits(14),
 			b.optional(seq(lit("."), b.times(digit, 1, 15))),
-			b.optional(seq(one("eeEE"), b.optional(one("++--")), b.times(digit, 1, 2))))
+			b.optional(seq(one("eeEE"), b.optional(one("++--")), b.times(digit, 1, 2)))))
 	})
 }
 
