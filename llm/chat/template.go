@@ -71,8 +71,9 @@ type Options struct {
 // Template is a compiled chat template. It is immutable and safe for concurrent
 // use.
 type Template struct {
-	compiled *jinja.Template
-	tokens   map[string]string // bos_token, eos_token, … of tokenizer_config.json
+	compiled  *jinja.Template
+	tokens    map[string]string // bos_token, eos_token, … of tokenizer_config.json
+	withTools *Template         // for conversations with tools; nil: the same
 }
 
 // Parse compiles the text of a template. It fails with TemplateError.
@@ -90,6 +91,9 @@ func Parse(source string) (*Template, error) {
 func (t *Template) Render(ctx context.Context, messages []Message, o Options) (string, error) {
 	if t == nil || t.compiled == nil {
 		return "", &TemplateError{Stage: "render", Reason: "the template is nil, or Parse did not make it"}
+	}
+	if t.withTools != nil && len(o.Tools) > 0 {
+		return t.withTools.Render(ctx, messages, o)
 	}
 	data, err := t.data(messages, o)
 	if err != nil {
@@ -114,7 +118,7 @@ func (t *Template) Writes(text string) bool {
 	if t == nil || t.compiled == nil {
 		return false
 	}
-	if t.compiled.Writes(text) {
+	if t.compiled.Writes(text) || t.withTools.Writes(text) {
 		return true
 	}
 	for _, token := range t.tokens {

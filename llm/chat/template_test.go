@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/internal/modelfile"
 	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/demomodel"
 )
@@ -221,7 +222,20 @@ func TestNamedTemplates(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, text)
 	}
-	_, err := chat.LoadNamed(config, "rag")
+	tools := chat.Options{Tools: []json.RawMessage{json.RawMessage(`{}`)}}
+	for name, want := range map[string]string{"": "T</s>", "default": "D"} {
+		template, err := chat.LoadNamed(config, name)
+		require.NoError(t, err)
+		text, err := template.Render(t.Context(), nil, tools)
+		require.NoError(t, err)
+		require.Equal(t, want, text)
+		require.True(t, template.Writes("D"))
+		require.Equal(t, name == "", template.Writes("T"))
+	}
+	_, err := chat.Load([]byte(`{"chat_template":[{"name":"default","template":"D"},{"name":"tool_use","template":"{%"}]}`))
+	require.ErrorIs(t, err, chat.ErrTemplate)
+	require.ErrorContains(t, err, "tool_use")
+	_, err = chat.LoadNamed(config, "rag")
 	require.ErrorIs(t, err, chat.ErrNoTemplate)
 	require.ErrorContains(t, err, "tool_use")
 
@@ -243,6 +257,16 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "new <s>", text)
 
+	template, err = chat.Open(fstest.MapFS{
+		chat.TemplateFile:        file("plain"),
+		chat.ToolTemplateFile:    file("{{ bos_token }}{{ tools|length }}"),
+		chat.TokenizerConfigFile: file(`{"bos_token":"<s>"}`),
+	})
+	require.NoError(t, err)
+	text, err = template.Render(t.Context(), nil, chat.Options{Tools: []json.RawMessage{json.RawMessage(`{}`)}})
+	require.NoError(t, err)
+	require.Equal(t, "<s>1", text)
+
 	for name, c := range map[string]struct {
 		files fstest.MapFS
 		err   error
@@ -257,6 +281,8 @@ func TestOpen(t *testing.T) {
 		"not UTF-8":       {fstest.MapFS{chat.TokenizerConfigFile: file("{\"a\":\"\xff\"}")}, chat.ErrFormat},
 		"template not":    {fstest.MapFS{chat.TemplateFile: file("\xff")}, chat.ErrTemplate},
 		"template broken": {fstest.MapFS{chat.TemplateFile: file("{% if %}")}, chat.ErrTemplate},
+		"tools not UTF-8": {fstest.MapFS{chat.TemplateFile: file("x"), chat.ToolTemplateFile: file("\xff")}, chat.ErrTemplate},
+		"tools a folder":  {fstest.MapFS{chat.TemplateFile: file("x"), chat.ToolTemplateFile + "/x": file("x")}, modelfile.ErrNotPlain},
 		"config broken":   {fstest.MapFS{chat.TemplateFile: file("x"), chat.TokenizerConfigFile: file("[")}, chat.ErrFormat},
 	} {
 		_, err := chat.Open(c.files)
