@@ -48,6 +48,24 @@ func integers(operator string, a, b int64) (Value, error) {
 	return rest, nil
 }
 
+// roundInteger rounds to a multiple of a power of ten, of two equally near ones to the even one.
+func roundInteger(n int64, zeros int) (Value, error) {
+	unit, err := power(10, int64(zeros))
+	if err != nil {
+		return nil, err
+	}
+	half := unit.(int64) / 2
+	down, err := integers("//", n, unit.(int64))
+	if err != nil {
+		return nil, err
+	}
+	multiple := down.(int64)
+	if rest := n - multiple*unit.(int64); half > 0 && (rest > half || rest == half && multiple%2 != 0) {
+		multiple++
+	}
+	return multiply(multiple, unit.(int64))
+}
+
 func multiply(a, b int64) (Value, error) {
 	c := a * b
 	if a != 0 && (c/a != b || a == -1 && b == math.MinInt64) {
@@ -101,11 +119,17 @@ func floats(operator string, a, b float64) (Value, error) {
 		return a / b, nil
 	}
 	rest := math.Mod(a, b)
-	if rest != 0 && (rest < 0) != (b < 0) {
+	switch {
+	case rest == 0:
+		rest = math.Copysign(0, b)
+	case (rest < 0) != (b < 0):
 		rest += b
 	}
 	if operator == "%" {
 		return rest, nil
 	}
-	return math.Round((a - rest) / b), nil
+	if quotient := math.Round((a - rest) / b); quotient != 0 {
+		return quotient, nil
+	}
+	return math.Copysign(0, a/b), nil
 }

@@ -132,8 +132,8 @@ func roundFilter(c *Call) (Value, error) {
 	if !ok || places < -300 || places > 300 {
 		return nil, fmt.Errorf("cannot round %s to %d places", kindOf(c.value()), places)
 	}
-	if n, isInt := integer(c.value()); isInt && how == "common" && places >= 0 {
-		return n, nil
+	if n, isInt := integer(c.value()); isInt && how == "common" {
+		return roundInteger(n, int(max(-places, 0)))
 	}
 	if n, isLong := c.value().(longInteger); isLong && how == "common" && places >= 0 {
 		return n, nil
@@ -147,9 +147,9 @@ func roundFilter(c *Call) (Value, error) {
 		}
 		return math.RoundToEven(f*scale) / scale, nil
 	case "ceil":
-		return math.Ceil(f*scale) / scale, nil
+		return math.Ceil(f*scale)/scale + 0, nil // not -0: the sum of both zeros is 0
 	case "floor":
-		return math.Floor(f*scale) / scale, nil
+		return math.Floor(f*scale)/scale + 0, nil
 	}
 	return nil, fmt.Errorf("no way of rounding is called %.40q", how)
 }

@@ -87,31 +87,38 @@ func (p *placeholders) directive(s string) (rest string, err error) {
 			return "", err
 		}
 	}
-	text, err := p.convert(letter, flags, precision, v)
+	var prefix, text string
+	if letter == 's' || letter == 'r' {
+		text, err = p.printed(letter, precision, v)
+		flags = strings.ReplaceAll(flags, "0", "")
+	} else {
+		prefix, text, err = numeral(letter, flags, precision, v)
+	}
 	if err != nil {
 		return "", err
 	}
-	return s[1:], p.padded(text, letter, flags, width)
+	return s[1:], p.padded(prefix, text, flags, width)
 }
 
 // padded writes a converted value with the width of its placeholder.
-func (p *placeholders) padded(text string, letter byte, flags string, width int) error {
+func (p *placeholders) padded(prefix, text, flags string, width int) error {
 	side := -1
 	switch {
 	case strings.Contains(flags, "-"):
 		side = 1
-	case strings.Contains(flags, "0") && letter != 's' && letter != 'r':
-		filled, err := zfillMethod(&Call{meter: p.meter, positional: []Value{text, int64(width)}})
-		if err != nil {
-			return err
-		}
-		return p.write(filled.(string))
+	case strings.Contains(flags, "0"):
+		text = zeros(text, width-len(prefix))
 	}
-	filled, err := p.pad(text, int64(width), " ", side)
+	filled, err := p.pad(prefix+text, int64(width), " ", side)
 	if err != nil {
 		return err
 	}
 	return p.write(filled)
+}
+
+// zeros puts zeros before a number up to a length.
+func zeros(digits string, length int) string {
+	return strings.Repeat("0", max(length-len(digits), 0)) + digits
 }
 
 // digits reads a number, which is 0 if absent.
@@ -127,56 +134,78 @@ func digits(s string) (int, string) {
 	return v, s[n:]
 }
 
-// convert writes a value in the form of a letter.
-func (p *placeholders) convert(letter byte, flags string, precision int, v Value) (string, error) {
-	switch letter {
-	case 's':
+// printed is a value as a text, for the letters s and r.
+func (p *placeholders) printed(letter byte, precision int, v Value) (string, error) {
+	if letter == 's' {
 		text, err := p.text(v)
 		return firstCharacters(text, precision), err
-	case 'r':
-		q := printer{builder{meter: p.meter}}
-		err := q.repr(v)
-		return firstCharacters(q.b.String(), precision), err
 	}
+	q := printer{builder{meter: p.meter}}
+	err := q.repr(v)
+	return firstCharacters(q.b.String(), precision), err
+}
+
+// numeral writes a number in the form of another letter: its sign and what shows its base, and
+// its digits.
+func numeral(letter byte, flags string, precision int, v Value) (prefix, text string, err error) {
 	f, ok := number(v)
 	if !ok {
-		return "", fmt.Errorf("%%%c of %s", letter, kindOf(v))
+		return "", "", fmt.Errorf("%%%c of %s", letter, kindOf(v))
 	}
-	var text string
-	switch i, isInt := integer(v); letter {
-	case 'd', 'i', 'u':
-		if n, isLong := v.(longInteger); isLong {
-			text = string(n)
-			break
-		}
-		if !isInt {
-			if i = int64(f); math.Abs(f) >= 1<<63 || f != f {
-				return "", errOverflow
-			}
-		}
-		text = strconv.FormatInt(i, 10)
-	case 'x', 'X', 'o':
-		if !isInt {
-			return "", fmt.Errorf("%%%c of %s", letter, kindOf(v))
-		}
-		text = strconv.FormatInt(i, map[byte]int{'x': 16, 'X': 16, 'o': 8}[letter])
-		if letter == 'X' {
-			text = strings.ToUpper(text)
-		}
-	case 'f', 'F', 'e', 'E':
+	marked := strings.Contains(flags, "#")
+	base := map[byte]int{'d': 10, 'i': 10, 'u': 10, 'x': 16, 'X': 16, 'o': 8}[letter]
+	switch {
+	case base > 0:
+		text, err = integerText(base, f, v)
+	case strings.IndexByte("fFeE", letter) < 0:
+		err = fmt.Errorf("%%%c is not supported", letter)
+	case marked:
+		err = fmt.Errorf("%%#%c is not supported", letter)
+	default:
 		if precision < 0 {
 			precision = 6
 		}
-		text = strconv.FormatFloat(f, letter|0x20, precision, 64)
-	default:
-		return "", fmt.Errorf("%%%c is not supported", letter)
+		text = strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(f, letter|0x20, precision, 64), "+"))
 	}
-	for _, sign := range "+ " {
-		if strings.ContainsRune(flags, sign) && !strings.HasPrefix(text, "-") {
-			return string(sign) + text, nil
-		}
+	if err != nil {
+		return "", "", err
 	}
-	return text, nil
+	text, negative := strings.CutPrefix(text, "-")
+	switch {
+	case negative:
+		prefix = "-"
+	case strings.Contains(flags, "+"):
+		prefix = "+"
+	case strings.Contains(flags, " "):
+		prefix = " "
+	}
+	if base > 0 {
+		text = zeros(text, precision)
+	}
+	if marked && base != 10 {
+		prefix += "0" + string(letter)
+	}
+	if letter == 'X' || letter == 'E' || letter == 'F' {
+		text = strings.ToUpper(text)
+	}
+	return prefix, text, nil
+}
+
+// integerText is the whole part of a number f, which is v, in a base.
+func integerText(base int, f float64, v Value) (string, error) {
+	i, isInt := integer(v)
+	n, isLong := v.(longInteger)
+	switch {
+	case base != 10 && !isInt:
+		return "", fmt.Errorf("%s in base %d", kindOf(v), base)
+	case isLong:
+		return string(n), nil
+	case !isInt && (math.Abs(f) >= 1<<63 || f != f):
+		return "", errOverflow
+	case !isInt:
+		i = int64(f)
+	}
+	return strconv.FormatInt(i, base), nil
 }
 
 // firstCharacters returns the first n characters; all, if n is negative.
