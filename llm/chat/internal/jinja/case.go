@@ -31,9 +31,10 @@ func upper(s string) string { return cases.Upper(language.Und).String(s) }
 
 func lower(s string) string { return cases.Lower(language.Und).String(s) }
 
+// capitalize lowers what follows the first character as a part of the whole text: the form of a sigma depends on it.
 func capitalize(s string) string {
-	size := nextCharacter(s)
-	return cases.Title(language.Und).String(s[:size]) + lower(s[size:])
+	first := s[:nextCharacter(s)]
+	return cases.Title(language.Und).String(first) + lower(s)[len(lower(first)):]
 }
 
 // title is the filter title: words begin after spaces, hyphens and opening brackets, with

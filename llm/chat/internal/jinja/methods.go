@@ -74,8 +74,8 @@ var textMethods = map[string]builtin{
 	"isalpha":      isMethod(unicode.IsLetter),
 	"isalnum":      isMethod(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
 	"isspace":      isMethod(isSpace),
-	"isupper":      caseMethod(unicode.IsUpper, unicode.IsLower),
-	"islower":      caseMethod(unicode.IsLower, unicode.IsUpper),
+	"isupper":      caseMethod(isUpper, isLower),
+	"islower":      caseMethod(isLower, isUpper),
 }
 
 // otherDigits are the digits of Python's str.isdigit that are not decimal, such as superscripts: those with Unicode's
@@ -161,7 +161,7 @@ func zfillMethod(c *Call) (Value, error) {
 	if s != "" && (s[0] == '-' || s[0] == '+') {
 		s, sign = s[1:], s[:1]
 	}
-	padded, err := c.pad(s, max(width, 1)-int64(len(sign)), "0", -1)
+	padded, err := c.pad(s, max(width, 0)-int64(len(sign)), "0", -1)
 	if err != nil {
 		return nil, err
 	}
@@ -175,10 +175,10 @@ func isMethod(holds func(rune) bool) builtin {
 	}
 }
 
-// caseMethod is isupper or islower: there are letters of the one case, and none of the other.
+// caseMethod is isupper or islower: there are letters of the one case, and none of the other or of title case.
 func caseMethod(wanted, other func(rune) bool) builtin {
 	return func(c *Call) (Value, error) {
 		s := c.value().(string)
-		return strings.IndexFunc(s, wanted) >= 0 && strings.IndexFunc(s, other) < 0, nil
+		return strings.ContainsFunc(s, wanted) && !strings.ContainsFunc(s, other) && !strings.ContainsFunc(s, unicode.IsTitle), nil
 	}
 }

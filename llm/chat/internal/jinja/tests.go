@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"unicode"
 )
 
 // test is the operator after "is". Its first positional argument is the value
@@ -32,8 +31,8 @@ func init() { // the map refers to functions that look into it
 		"escaped":   kindTest(func(Value) bool { return false }),
 		"filter":    kindTest(func(v Value) bool { s, _ := v.(string); return filters[s] != nil }),
 		"test":      kindTest(func(v Value) bool { s, _ := v.(string); return tests[s] != nil }),
-		"upper":     caseTest(unicode.IsUpper, unicode.IsLower),
-		"lower":     caseTest(unicode.IsLower, unicode.IsUpper),
+		"upper":     caseTest(isUpper, isLower),
+		"lower":     caseTest(isLower, isUpper),
 		"even":      remainderTest(2, 0),
 		"odd":       remainderTest(2, 1),
 		"sameas":    sameasTest,
