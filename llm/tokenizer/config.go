@@ -101,7 +101,8 @@ func configError(a addedToken, format string, args ...any) error {
 }
 
 // merge adds the configuration's tokens to those of tokenizer.json. Of the two descriptions of one token the
-// configuration's counts, as in transformers. An entry whose id or text is another token's in tokenizer.json is ignored.
+// configuration's counts, but a token is special if either says so, as in transformers. An entry whose id or text is
+// another token's in tokenizer.json is ignored.
 func (t *Tokenizer) merge(added []addedToken, c *Config) []addedToken {
 	if c == nil {
 		return added
@@ -125,6 +126,7 @@ func (t *Tokenizer) merge(added []addedToken, c *Config) []addedToken {
 		switch {
 		case taken && text != a.Content, known && id != a.ID:
 		case there:
+			a.Special = a.Special || added[i].Special
 			added[i] = a
 		default:
 			added = append(added, a)

@@ -21,7 +21,7 @@ func withConfig(t *testing.T, config string) (*tokenizer.Tokenizer, error) {
 }
 
 // Tokens that only tokenizer_config.json has are added with their flags, also those of the vocabulary; of a token that
-// both files have, its flags count. transformers 5.24 does the same.
+// both files have, its flags count, and it is special if either says so. transformers 5.24 does the same.
 func TestConfigAddsTokens(t *testing.T) {
 	tok, err := withConfig(t, `{"added_tokens_decoder":{
 		"2":{"content":"ab","normalized":false},
@@ -34,7 +34,9 @@ func TestConfigAddsTokens(t *testing.T) {
 		require.Equal(t, want, ids, text)
 	}
 	require.True(t, tok.IsSpecial(10))
-	require.False(t, tok.IsSpecial(9))
+	require.True(t, tok.IsSpecial(9))
+	require.False(t, tok.IsSpecial(2))
+	require.Equal(t, "ab", tok.Decode([]int{0, 9, 1, 10}, tokenizer.SkipSpecial))
 	require.Equal(t, 11, tok.Limit())
 }
 
