@@ -190,3 +190,16 @@ func TestHelp(t *testing.T) {
 	_, err = parsed("--job_name", "a", "--shards", "2")
 	require.NoError(t, err)
 }
+
+// The counts are those of all lines, also where bundles end at the same moment.
+func TestCounts(t *testing.T) {
+	var lines []string
+	for i := range 12 {
+		lines = append(lines, fmt.Sprintf(`{"id": "%d", "prompt": "fox", "max_tokens": 2}`, i), `{"id": "wrong"}`)
+	}
+	for range 4 {
+		var out strings.Builder
+		require.NoError(t, run(t.Context(), ready(t, lines), &out))
+		require.Equal(t, "answered 12, failed 12, generated_tokens 24, prompt_tokens 36\n", out.String())
+	}
+}

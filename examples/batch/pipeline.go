@@ -1,11 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
-	"slices"
-	"strings"
-
 	"github.com/apache/beam/sdks/v2/go/pkg/beam"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/io/textio"
 	"github.com/apache/beam/sdks/v2/go/pkg/beam/register"
@@ -24,6 +19,7 @@ func (o *options) pipeline() *beam.Pipeline {
 	p, s := beam.NewPipelineWithRoot()
 	lines := beam.Reshuffle(s, beam.ParDo(s, bytesOf, textio.Read(s, o.input)))
 	answers, failures := beam.ParDo2(s.Scope("answer"), &answerFn{Settings: o.work}, lines)
+	count(s.Scope("count"), answers, failures)
 	out := o.outputs()
 	publish(s.Scope("publish"), &publishFn{Outputs: out, Overwrite: o.overwrite},
 		write(s.Scope("answers"), out[0], answers), write(s.Scope("failures"), out[1], failures))
@@ -40,23 +36,3 @@ var (
 	generatedTokens = beam.NewCounter(namespace, "generated_tokens")
 	milliseconds    = beam.NewDistribution(namespace, "milliseconds") // from when a worker begins a line to its answer
 )
-
-// printCounts prints the counters that the runner has added up. Not every runner
-// gives them back.
-func printCounts(w io.Writer, result beam.PipelineResult) error {
-	if result == nil {
-		return nil
-	}
-	var lines []string
-	for _, c := range result.Metrics().AllMetrics().Counters() {
-		if c.Namespace() == namespace {
-			lines = append(lines, fmt.Sprintf("%s %d", c.Name(), c.Result()))
-		}
-	}
-	slices.Sort(lines)
-	if len(lines) == 0 {
-		return nil
-	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, ", "))
-	return err
-}
