@@ -45,12 +45,12 @@ type options struct {
 // parseFlags reads the command line. It returns flag.ErrHelp after it has printed
 // the help or the version to stdout.
 func parseFlags(args []string, stdout io.Writer) (*options, error) {
-	o := &options{}
+	o := &options{apiKey: os.Getenv("SERVE_API_KEY")}
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	version := fs.Bool("version", false, "print the version and exit")
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
-	fs.StringVar(&o.apiKey, "api-key", os.Getenv("SERVE_API_KEY"), "`key` that requests to /v1 must carry (default: $SERVE_API_KEY, which other users cannot see; without one, no key is required)")
+	fs.Func("api-key", "`key` that requests to /v1 must carry (default: $SERVE_API_KEY, which other users cannot see; without one, no key is required)", o.setKey)
 	fs.StringVar(&o.tlsCert, "tls-cert", "", "`file` of the certificate, for HTTPS")
 	fs.StringVar(&o.tlsKey, "tls-key", "", "`file` of the certificate's key")
 	fs.BoolVar(&o.logJSON, "log-json", false, "log in JSON")
@@ -94,6 +94,15 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	return o, o.check()
 }
 
+// setKey sets the key of --api-key. An empty one, as of a variable that is not set, would require none.
+func (o *options) setKey(key string) error {
+	if key == "" {
+		return errors.New("an empty key")
+	}
+	o.apiKey = key
+	return nil
+}
+
 // addDevices adds the devices of one --device.
 func (o *options) addDevices(list string) error {
 	names := strings.Split(list, ",")
@@ -107,6 +116,8 @@ func (o *options) addDevices(list string) error {
 // check rejects invalid values, and fills in defaults that depend on others.
 func (o *options) check() error {
 	switch {
+	case o.listen == "":
+		return errors.New("--listen has no address") // any port of every interface would be taken
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return errors.New("--tls-cert and --tls-key need each other")
 	case o.maxBody < 1 || o.maxPrompt < 0 || o.maxTokens < 0:

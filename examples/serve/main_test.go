@@ -195,6 +195,8 @@ func TestCommandLine(t *testing.T) {
 		"exclude each other":  {"--batch-invariance", "--no-batch-invariance"},
 		"--tls-cert":          {"--tls-cert", "/nonexistent", "--tls-key", "/nonexistent"},
 		"--listen":            {"--listen", "nowhere:-1"},
+		"no address":          {"--listen", "", "--device", "nonsense"},
+		"an empty key":        {"--listen", "nowhere:-1", "--api-key", ""},
 		"--stall":             {"--stall", "0s"},
 		"--drain-delay":       {"--drain-delay", "-1s"},
 		"--queue":             {"--queue", "0"},
