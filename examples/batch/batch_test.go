@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -166,13 +167,16 @@ func TestWrongFlags(t *testing.T) {
 
 // Help and version go to stdout; nonsense is an error that names the flag as the help does.
 func TestHelp(t *testing.T) {
-	parsed := func(args ...string) (string, error) {
+	write := func(to io.Writer, args ...string) error {
 		beams := flag.NewFlagSet("test", flag.ContinueOnError)
 		beams.String("job_name", "", "Job name.")
 		own := flag.NewFlagSet("batch", flag.ContinueOnError)
 		defineFlags(own)
+		return readFlags(own, beams, args, to)
+	}
+	parsed := func(args ...string) (string, error) {
 		var out strings.Builder
-		err := readFlags(own, beams, args, &out)
+		err := write(&out, args...)
 		return out.String(), err
 	}
 	help, err := parsed("--help")
@@ -189,6 +193,13 @@ func TestHelp(t *testing.T) {
 	require.EqualError(t, err, `unexpected argument "more"`)
 	_, err = parsed("--job_name", "a", "--shards", "2")
 	require.NoError(t, err)
+	closed, full := io.Pipe()
+	require.NoError(t, closed.Close())
+	for _, arg := range []string{"--help", "--version"} {
+		err := write(full, arg)
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+		require.NotErrorIs(t, err, flag.ErrHelp)
+	}
 }
 
 // The counts are those of all lines, also where bundles end at the same moment.

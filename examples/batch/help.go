@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -26,12 +27,12 @@ func readFlags(own, beams *flag.FlagSet, args []string, stdout io.Writer) error 
 	beams.Usage = func() {}
 	switch err := beams.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		return errors.Join(printHelp(stdout, own, beams), flag.ErrHelp)
+		return cmp.Or(printHelp(stdout, own, beams), flag.ErrHelp)
 	case err != nil:
 		return errors.New(named.ReplaceAllString(err.Error(), "$1--$2"))
 	case *version:
 		_, err := fmt.Fprintf(stdout, "batch (kompute-go) %s, %s %s/%s\n", kompute.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		return errors.Join(err, flag.ErrHelp)
+		return cmp.Or(err, flag.ErrHelp)
 	case beams.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q", beams.Arg(0))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -81,13 +82,12 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.DurationVar(&o.drain, "drain", 30*time.Second, "maximum time to finish requests after SIGTERM or Ctrl-C, and after --drain-delay")
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		printHelp(fs, stdout)
-		return nil, flag.ErrHelp
+		return nil, cmp.Or(printHelp(fs, stdout), flag.ErrHelp)
 	case err != nil:
 		return nil, flagError(err)
 	case *version:
-		fmt.Fprintf(stdout, "serve (kompute-go) %s, %s %s/%s\n", kompute.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		return nil, flag.ErrHelp
+		_, err := fmt.Fprintf(stdout, "serve (kompute-go) %s, %s %s/%s\n", kompute.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return nil, cmp.Or(err, flag.ErrHelp)
 	case fs.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
@@ -163,15 +163,18 @@ func flagError(err error) error {
 
 var oneDash = regexp.MustCompile(`((?:flag|defined:|argument:) )-([a-z][a-z0-9-]+)`)
 
-func printHelp(fs *flag.FlagSet, out io.Writer) {
-	fmt.Fprint(out, "usage: serve [flags]\n\nAnswers OpenAI's API with a language model, for many clients at once. A chat page is at /.\n\n")
+func printHelp(fs *flag.FlagSet, out io.Writer) error {
+	var b strings.Builder
+	b.WriteString("usage: serve [flags]\n\nAnswers OpenAI's API with a language model, for many clients at once. A chat page is at /.\n\n")
 	fs.VisitAll(func(f *flag.Flag) {
 		value, usage := flag.UnquoteUsage(f)
-		fmt.Fprintf(out, "  %s\n        %s", strings.TrimSpace("--"+f.Name+" "+value), usage)
+		fmt.Fprintf(&b, "  %s\n        %s", strings.TrimSpace("--"+f.Name+" "+value), usage)
 		if f.DefValue != "" && f.DefValue != "false" && !strings.Contains(usage, "default") {
-			fmt.Fprintf(out, " (default %s)", f.DefValue)
+			fmt.Fprintf(&b, " (default %s)", f.DefValue)
 		}
-		fmt.Fprintln(out)
+		b.WriteByte('\n')
 	})
-	fmt.Fprint(out, "  --help\n        print this help and exit\n")
+	b.WriteString("  --help\n        print this help and exit\n")
+	_, err := io.WriteString(out, b.String())
+	return err
 }

@@ -188,6 +188,13 @@ func TestCommandLine(t *testing.T) {
 	out.Reset()
 	require.ErrorIs(t, run(t.Context(), []string{"--version"}, &out, io.Discard), flag.ErrHelp)
 	require.Contains(t, out.String(), "serve (kompute-go) ")
+	closed, full := io.Pipe()
+	require.NoError(t, closed.Close())
+	for _, arg := range []string{"--help", "--version"} {
+		err := run(t.Context(), []string{arg}, full, io.Discard)
+		require.ErrorIs(t, err, io.ErrClosedPipe)
+		require.NotErrorIs(t, err, flag.ErrHelp)
+	}
 	for want, args := range map[string][]string{
 		"--nonsense":          {"--nonsense"},
 		"unexpected argument": {"model"},
