@@ -229,7 +229,7 @@ func (q *cpuQueue) run(item cpuItem) error {
 // says by now does not count: other work may have been enqueued since. dev.mu is not held.
 func (item *cpuItem) await() (unmade, err error) {
 	for _, dep := range item.deps {
-		if err := dep.stream.queue.wait(context.Background(), dep.value); err != nil {
+		if err := dep.reach(); err != nil {
 			return nil, err
 		}
 		if unmade == nil {

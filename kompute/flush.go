@@ -94,6 +94,18 @@ func (m mark) wait(ctx context.Context) error {
 	return err
 }
 
+// reach returns when m is reached, for the work of another stream, or an error other than lack of memory. A wait that
+// fails for that is repeated: it says nothing about m, and that work must not run ahead of it.
+func (m mark) reach() error {
+	for {
+		err := m.stream.queue.wait(context.Background(), m.value)
+		if !lacksMemory(err) {
+			return err
+		}
+		time.Sleep(lastSlice)
+	}
+}
+
 // lastStats adds the stream's counters to the device's before its queue is closed.
 func (s *Stream) lastStats() {
 	s.dev.mu.Lock()

@@ -2,7 +2,6 @@ package kompute
 
 import (
 	"context"
-	"time"
 	"unsafe"
 )
 
@@ -95,12 +94,9 @@ func (q *vulkanQueue) holdBack(m mark) error {
 	return nil
 }
 
-// openAfter opens a gate when m is done or its device is lost. A wait that fails for lack of memory is
-// repeated: behind an open gate, other streams would read results before they are there.
+// openAfter opens a gate when m is done or its device is lost.
 func (q *vulkanQueue) openAfter(gate unsafe.Pointer, m mark) {
-	for lacksMemory(m.stream.queue.wait(context.Background(), m.value)) {
-		time.Sleep(lastSlice)
-	}
+	_ = m.reach() // m.wait returns the error again, and poisons m's stream
 	if err := m.wait(context.Background()); err != nil {
 		q.s.poison(err)
 	}

@@ -14,21 +14,35 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// Work behind an event of another device, and that of a third stream behind it, does not run before the event,
-// although the driver once lacks memory to wait for it.
-func TestAnEventThatCannotBeWaitedForAtOnce(t *testing.T) {
+// heldBack returns an event of a Vulkan device that comes after open is called, its stream, and a CPU device.
+func heldBack(t *testing.T) (ev *kompute.Event, s *kompute.Stream, cpu *kompute.Device, open func()) {
 	_, s, x := started(t)
 	cpu, err := kompute.Open("cpu")
 	require.NoError(t, err)
-	defer func() { _ = cpu.Close() }()
 	far, err := cpu.NewStream()
 	require.NoError(t, err)
 	ctx, open := context.WithCancel(bg)
-	defer open()
+	t.Cleanup(func() {
+		open()
+		_ = cpu.Close()
+	})
 	far.Enqueue(kompute.Op{Name: "faulttest_wait", CPU: func([]array.Array, []byte) error { <-ctx.Done(); return nil }})
 	s.Wait(far.Record())
 	ops.Add(s, x, x)
-	ev := s.Record()
+	return s.Record(), s, cpu, open
+}
+
+// failOneWait lets the driver lack memory for the next wait.
+func failOneWait(t *testing.T) {
+	control.Fail("vkWaitSemaphores", 1, 1, outOfHostMemory)
+	require.Eventually(t, func() bool { return control.Failed() == 1 }, time.Minute, time.Millisecond)
+	control.Disarm()
+}
+
+// Work behind an event of another device, and that of a third stream behind it, does not run before the event,
+// although the driver once lacks memory to wait for it.
+func TestAnEventThatCannotBeWaitedForAtOnce(t *testing.T) {
+	ev, s, _, open := heldBack(t)
 	_, o, y := started(t)
 	third, err := o.Device().NewStream()
 	require.NoError(t, err)
@@ -36,9 +50,7 @@ func TestAnEventThatCannotBeWaitedForAtOnce(t *testing.T) {
 	z := ops.Add(o, y, y)
 	w := ops.Add(third, z, z)
 	require.NoError(t, third.Flush())
-	control.Fail("vkWaitSemaphores", 1, 1, outOfHostMemory)
-	require.Eventually(t, func() bool { return control.Failed() == 1 }, time.Minute, time.Millisecond)
-	control.Disarm()
+	failOneWait(t)
 	soon, cancel := context.WithTimeout(bg, 100*time.Millisecond)
 	defer cancel()
 	_, err = w.Read(soon)
@@ -54,4 +66,25 @@ func TestAnEventThatCannotBeWaitedForAtOnce(t *testing.T) {
 	for i, v := range read {
 		require.Equal(t, 4*v, got[i])
 	}
+}
+
+// Nor does a stream of the CPU that waits for such an event fail.
+func TestAnEventThatTheCPUCannotWaitForAtOnce(t *testing.T) {
+	ev, s, cpu, open := heldBack(t)
+	o, err := cpu.NewStream()
+	require.NoError(t, err)
+	y, err := kompute.New(cpu, ramp(1))
+	require.NoError(t, err)
+	o.Wait(ev)
+	z := ops.Add(o, y, y)
+	require.NoError(t, o.Flush())
+	failOneWait(t)
+	soon, cancel := context.WithTimeout(bg, 20*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, o.Synchronize(soon), context.DeadlineExceeded)
+	open()
+	require.NoError(t, s.Synchronize(bg))
+	got, err := z.Read(bg)
+	require.NoError(t, err)
+	require.Equal(t, ramp(2), got)
 }
