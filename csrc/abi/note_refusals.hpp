@@ -8,7 +8,7 @@
 
 namespace kpx {
 
-// It does so in the end, also of a call that fails.
+// It does so at the end, even of a call that fails.
 class NoteRefusals {
   public:
     NoteRefusals(const Stream &stream, kpx_error *err) : kernels_(stream.device()->kernels()), err_(err) {}

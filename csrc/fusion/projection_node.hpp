@@ -39,14 +39,14 @@ struct Producer {
 };
 std::optional<Producer> product_for(const Graph &graph, Graph::Id reader, const Array &view);
 
-// A projection of rows of which each is made of one row of the source of another node, by a Call.
+// A projection of rows that a Call in another node makes, each from one row of its operand `source`.
 template <typename Call> struct MadeRows {
     Graph::Id id; // of the node that makes them
     Call call;
     Projection projection;
 };
 
-// The node `id` as such a projection. If the product divides rows into several, they are others than the source's.
+// The node `id` as such a projection. There is none if the product divides such rows into several.
 template <typename Call> std::optional<MadeRows<Call>> made_rows(const Graph &graph, Graph::Id id, uint32_t source) {
     const std::optional<Projection> p = projection_of(graph.node(id));
     if (!p || !p->plain_x()) {

@@ -24,8 +24,8 @@ class Overlap {
         find_writers();
     }
 
-    // A kernel awaits all that it can, also behind a barrier: different forms of it by turns would not stay in the
-    // caches for instructions.
+    // A kernel awaits all that it can, also behind a barrier: several forms of it in turn would not stay in the
+    // instruction caches.
     void decide() {
         for (uint32_t i = 0; i < bits_.size(); i++) {
             await_results(i);

@@ -78,7 +78,7 @@ bool keeps_meaning(const Graph &graph, const std::vector<Graph::Id> &group, cons
     return keeps_results(graph, group, fused) && keeps_operands(graph, group, fused);
 }
 
-// Moving there, no member may pass a node that it depends on or that depends on it.
+// While it moves there, no member may pass a node that it depends on or that depends on it.
 Graph::Id place(const Graph &graph, const std::vector<Graph::Id> &group) {
     const auto member = [&](Graph::Id id) { return std::find(group.begin(), group.end(), id) != group.end(); };
     for (auto at = group.rbegin(); at != group.rend(); ++at) {

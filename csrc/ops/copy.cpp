@@ -38,7 +38,7 @@ Units join_elements(Axes &axes, uint32_t bytes) {
 
 // If the source is contiguous along another axis than the destination, which is
 // contiguous along the last one, moves that axis to the last but one. False if
-// the copy is no such transposition, or too small for tiles to pay.
+// the copy is not such a transposition, or too small for tiles to pay.
 static bool transpose_axes(Axes &axes) {
     constexpr int64_t least = 16;
     uint32_t last = axes.rank - 1;

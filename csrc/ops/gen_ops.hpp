@@ -23,9 +23,9 @@ struct AttentionStepOp {
     float rope_scale;
     int32_t position;
     int32_t start;
-    // Of the capacity that may exist: the length, or the most that key_length says.
+    // The number of keys of the cache that may exist: the length, or the maximum of key_length.
     uint32_t keys;
-    // Of scores.
+    // The factor of scores.
     float scale;
 };
 
@@ -35,7 +35,7 @@ struct ProjectionOp {
     uint32_t norm;
     uint32_t epilogue;
     float eps;
-    // With arg_max and greedy: of the products.
+    // The type of the products, with arg_max and greedy.
     uint32_t dtype;
 };
 
@@ -122,7 +122,7 @@ struct PagedUpdateOp {
 struct QKVHeadsOp {
     ProjectionOp projection;
     PagedHeadsOp heads;
-    // With a table.
+    // The factor of scores, if there is a table.
     float scale;
 };
 
@@ -214,8 +214,8 @@ struct WhereOp {
     uint32_t reserved;
 };
 
-// out is a vector of any dtype but bool. out[i] = start + i * step: of floats in float32, whose bits these are; of
-// integers wrapping around.
+// out is a vector of any dtype except bool. out[i] = start + i * step: for floats in float32, whose bits start and step
+// are; for integers wrapping around.
 class ArangeCall : public CallOf<ArangeOp> {
   public:
     static constexpr int32_t kOp = 0;
@@ -223,15 +223,15 @@ class ArangeCall : public CallOf<ArangeOp> {
     static constexpr OperandInfo kOperands[] = {
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &out() const { return at(kOut); }
 };
 void lower_arange(Lowering &lowering, const ArangeCall &call);
 
-// Attention of one new token, as attention_step, then the product of what it gives with one matrix, a projection
-// without a norm.
+// Attention of one new token, as in attention_step, then the product of its result and one matrix: a projection without
+// a norm.
 class AttentionProjectionCall : public CallOf<AttentionProjectionOp> {
   public:
     static constexpr int32_t kOp = 1;
@@ -254,7 +254,7 @@ class AttentionProjectionCall : public CallOf<AttentionProjectionOp> {
         {"biases", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &q() const { return at(kQ); }
@@ -277,9 +277,9 @@ class AttentionProjectionCall : public CallOf<AttentionProjectionOp> {
 void lower_attention_projection(Lowering &lowering, const AttentionProjectionCall &call);
 
 // q [Hq, D], k, v [Hkv, D] (of one new token), gains [D], position int32 [1], start int32 [4], key_length int32 [1],
-// freqs float32 [dims/2], keys, values [1, Hkv, capacity, D], out [Hq, D]. What rms_norm and rope of q and k,
-// slice_update of keys and values, and sdpa do one after another. The numbers here hold where an array is absent; dims
-// 0 is no rotation.
+// freqs float32 [dims/2], keys, values [1, Hkv, capacity, D], out [Hq, D]. Does what rms_norm and rope of q and k,
+// slice_update of keys and values, and sdpa do one after another. position and start of the struct apply if these
+// arrays are absent; dims 0 means no rotation.
 class AttentionStepCall : public CallOf<AttentionStepOp> {
   public:
     static constexpr int32_t kOp = 2;
@@ -298,7 +298,7 @@ class AttentionStepCall : public CallOf<AttentionStepOp> {
         {"values", KPX_READ_WRITE, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &q() const { return at(kQ); }
@@ -326,7 +326,7 @@ class BinaryCall : public CallOf<BinaryOp> {
         {"b", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &a() const { return at(kA); }
@@ -344,7 +344,7 @@ class CastCall : public CallOf<CastOp> {
         {"x", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -352,7 +352,7 @@ class CastCall : public CallOf<CastOp> {
 };
 void lower_cast(Lowering &lowering, const CastCall &call);
 
-// One dtype and, but for axis, one shape; out's axis is as long as theirs together.
+// One dtype and, except along axis, one shape; out's axis is as long as theirs together.
 class ConcatCall : public CallOf<ConcatOp> {
   public:
     static constexpr int32_t kOp = 5;
@@ -361,7 +361,7 @@ class ConcatCall : public CallOf<ConcatOp> {
         {"x", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = true; // of the first operand there may be more
+    static constexpr bool kVariadic = true; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     uint32_t x_count() const { return count() - 1; }
@@ -379,7 +379,7 @@ class CopyCall : public CallOf<CopyOp> {
         {"x", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -398,7 +398,7 @@ class DequantizeCall : public CallOf<DequantizeOp> {
         {"biases", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &w() const { return at(kW); }
@@ -416,7 +416,7 @@ class FillCall : public CallOf<FillOp> {
     static constexpr OperandInfo kOperands[] = {
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &out() const { return at(kOut); }
@@ -424,7 +424,7 @@ class FillCall : public CallOf<FillOp> {
 void lower_fill(Lowering &lowering, const FillCall &call);
 
 // x [pre…, V, post…], indices (int32 or uint32), out [pre…, indices…, post…]. axis is V's. A negative index counts from
-// the end; outside it, zeros.
+// the end; one out of range gives zeros.
 class GatherCall : public CallOf<GatherOp> {
   public:
     static constexpr int32_t kOp = 9;
@@ -434,7 +434,7 @@ class GatherCall : public CallOf<GatherOp> {
         {"indices", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -443,8 +443,8 @@ class GatherCall : public CallOf<GatherOp> {
 };
 void lower_gather(Lowering &lowering, const GatherCall &call);
 
-// One rank; x's shape is out's but for axis (the caller broadcasts), indices (int32 or uint32) have out's shape. out[…,
-// i, …] = x[…, indices[…, i, …], …]. Negative and outside indices as for gather.
+// One rank; x's shape is out's except along axis (the caller broadcasts), indices (int32 or uint32) have out's shape.
+// out[…, i, …] = x[…, indices[…, i, …], …]. Indices that are negative or out of range are treated as by gather.
 class GatherAxisCall : public CallOf<GatherAxisOp> {
   public:
     static constexpr int32_t kOp = 10;
@@ -454,7 +454,7 @@ class GatherAxisCall : public CallOf<GatherAxisOp> {
         {"indices", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -474,7 +474,7 @@ class LayerNormCall : public CallOf<LayerNormOp> {
         {"bias", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -494,7 +494,7 @@ class MatMulCall : public CallOf<MatMulOp> {
         {"b", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &a() const { return at(kA); }
@@ -513,7 +513,7 @@ class PadCall : public CallOf<PadOp> {
         {"x", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -522,8 +522,9 @@ class PadCall : public CallOf<PadOp> {
 void lower_pad(Lowering &lowering, const PadCall &call);
 
 // q [R, Hq, D], k and v [R, Hkv, D] of R tokens, gains [D], position int32 [1] or [R], freqs float32 [dims/2], slots
-// int32 [R], keys and values [P, Hkv, L, D] (of uint8, see CACHE_GROUP), out [R, Hq, D]. What rms_norm and rope of q
-// and k, and paged_update of keys and values do: out has the queries. The number here holds where there is no position.
+// int32 [R], keys and values [P, Hkv, L, D] (of uint8, see CACHE_GROUP), out [R, Hq, D]. Does what rms_norm and rope of
+// q and k, and paged_update of keys and values do: out has the queries. position of the struct applies if the array is
+// absent.
 class PagedHeadsCall : public CallOf<PagedHeadsOp> {
   public:
     static constexpr int32_t kOp = 14;
@@ -541,7 +542,7 @@ class PagedHeadsCall : public CallOf<PagedHeadsOp> {
         {"values", KPX_READ_WRITE, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &q() const { return at(kQ); }
@@ -576,7 +577,7 @@ class PagedSDPACall : public CallOf<PagedSDPAOp> {
         {"lengths", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &q() const { return at(kQ); }
@@ -589,7 +590,7 @@ class PagedSDPACall : public CallOf<PagedSDPAOp> {
 };
 void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call);
 
-// paged_heads of tokens, and paged_sdpa of their rows, none of which sees another: operands as of these, out [R, Hq,
+// paged_heads of tokens, and paged_sdpa of their rows, none of which sees another: the operands of both, out [R, Hq,
 // D]. Rows of one sequence may give NaNs.
 class PagedStepCall : public CallOf<PagedStepOp> {
   public:
@@ -611,7 +612,7 @@ class PagedStepCall : public CallOf<PagedStepOp> {
         {"lengths", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &q() const { return at(kQ); }
@@ -643,7 +644,7 @@ class PagedUpdateCall : public CallOf<PagedUpdateOp> {
         {"rows", KPX_READ, false},
         {"slots", KPX_READ, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &pages() const { return at(kPages); }
@@ -680,7 +681,7 @@ class ProjectionCall : public CallOf<ProjectionOp> {
         {"biases", KPX_READ, true},
         {"out", KPX_WRITE, true},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -694,8 +695,9 @@ class ProjectionCall : public CallOf<ProjectionOp> {
 };
 void lower_projection(Lowering &lowering, const ProjectionCall &call);
 
-// x [R, K], gain [K], then for queries, keys and values w [N, K*bits/32], scales, biases. What a projection with a norm
-// and then, with these as q, k and v, paged_step does, or without a table paged_heads: operands as of these.
+// x [R, K], gain [K], then for queries, keys and values w [N, K*bits/32], scales, biases. Does what a projection with a
+// norm does and then, with its results as q, k and v, paged_step, or paged_heads if there is no table, whose operands
+// it also has.
 class QKVHeadsCall : public CallOf<QKVHeadsOp> {
   public:
     static constexpr int32_t kOp = 19;
@@ -725,7 +727,7 @@ class QKVHeadsCall : public CallOf<QKVHeadsOp> {
         {"scales", KPX_READ, false},
         {"biases", KPX_READ, true},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -759,7 +761,7 @@ class QuantizeCall : public CallOf<QuantizeOp> {
         {"scales", KPX_WRITE, false},
         {"biases", KPX_WRITE, true},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -781,7 +783,7 @@ class QuantizedGatherCall : public CallOf<QuantizedGatherOp> {
         {"indices", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &w() const { return at(kW); }
@@ -805,7 +807,7 @@ class QuantizedMatMulCall : public CallOf<QuantizedMatMulOp> {
         {"biases", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -825,7 +827,7 @@ class RandomCall : public CallOf<RandomOp> {
         {"state", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &state() const { return at(kState); }
@@ -833,9 +835,10 @@ class RandomCall : public CallOf<RandomOp> {
 };
 void lower_random(Lowering &lowering, const RandomCall &call);
 
-// x [kept…, reduced…], out [kept…], which has x's dtype, but: uint32 for arg_max, arg_min and greedy (which reduce one
-// axis), bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32 for a mean of
-// integers or bools. greedy is arg_max of floats, but 0xffffffff where a row holds a NaN, +Inf or nothing finite.
+// x [kept…, reduced…], out [kept…], which has x's dtype, with these exceptions: uint32 for arg_max, arg_min and greedy
+// (which reduce one axis), bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32
+// for a mean of integers or bools. greedy is arg_max of floats, but 0xffffffff where a row holds a NaN, +Inf or nothing
+// finite.
 class ReduceCall : public CallOf<ReduceOp> {
   public:
     static constexpr int32_t kOp = 24;
@@ -844,7 +847,7 @@ class ReduceCall : public CallOf<ReduceOp> {
         {"x", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -862,7 +865,7 @@ class RMSNormCall : public CallOf<RMSNormOp> {
         {"weight", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -872,7 +875,7 @@ class RMSNormCall : public CallOf<RMSNormOp> {
 void lower_rms_norm(Lowering &lowering, const RMSNormCall &call);
 
 // x, out [B, H, T, D], offset int32 [1] or [B], freqs float32 [dims/2]. The angle of position t and pair i is (offset +
-// t) * scale * base^(-2i/dims), or (offset + t) * scale / freqs[i]. offset of the struct holds when the array is
+// t) * scale * base^(-2i/dims), or (offset + t) * scale / freqs[i]. offset of the struct applies if the array is
 // absent.
 class RoPECall : public CallOf<RoPEOp> {
   public:
@@ -884,7 +887,7 @@ class RoPECall : public CallOf<RoPEOp> {
         {"freqs", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -894,9 +897,9 @@ class RoPECall : public CallOf<RoPEOp> {
 };
 void lower_rope(Lowering &lowering, const RoPECall &call);
 
-// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], or of logits [N, V] one each, [N, SAMPLE_PARAMS_SIZE]; step
-// int32 [1], out uint32 [...]. One draw from each row, as fallback/sample.go says; 0xffffffff where a row holds a NaN,
-// +Inf or nothing finite. step of the struct holds when the array is absent.
+// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], or for logits [N, V] one for each row, [N, SAMPLE_PARAMS_SIZE];
+// step int32 [1], out uint32 [...]. One draw from each row, as fallback/sample.go says; 0xffffffff where a row holds a
+// NaN, +Inf or nothing finite. step of the struct applies if the array is absent.
 class SampleCall : public CallOf<SampleOp> {
   public:
     static constexpr int32_t kOp = 27;
@@ -907,7 +910,7 @@ class SampleCall : public CallOf<SampleOp> {
         {"step", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &logits() const { return at(kLogits); }
@@ -927,7 +930,7 @@ class ScanCall : public CallOf<ScanOp> {
         {"x", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -936,8 +939,8 @@ class ScanCall : public CallOf<ScanOp> {
 void lower_scan(Lowering &lowering, const ScanCall &call);
 
 // x [pre…, V, post…], indices (int32 or uint32), updates [pre…, indices…, post…], out (x's shape). out is x with
-// updates[…, i, …] put to out[…, indices[i], …], combined as mode says. axis is V's. along: indices have updates'
-// shape, with one axis for V, and each column its own. A negative index counts from the end; outside there is no
+// updates[…, i, …] put at out[…, indices[i], …], combined as mode says. axis is V's. along: indices have updates'
+// shape, with one axis for V, and each column its own. A negative index counts from the end; one out of range has no
 // effect.
 class ScatterCall : public CallOf<ScatterOp> {
   public:
@@ -949,7 +952,7 @@ class ScatterCall : public CallOf<ScatterOp> {
         {"updates", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -975,7 +978,7 @@ class SDPACall : public CallOf<SDPAOp> {
         {"key_length", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &q() const { return at(kQ); }
@@ -997,7 +1000,7 @@ class SiLUMulCall : public CallOf<SiLUMulOp> {
         {"up", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &gate() const { return at(kGate); }
@@ -1006,8 +1009,8 @@ class SiLUMulCall : public CallOf<SiLUMulOp> {
 };
 void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call);
 
-// start int32 [rank], out (x's rank). out = the part of x that begins at start; start of the struct holds when the
-// array is absent. It is clamped so that the part fits, as slice_update's.
+// start int32 [rank], out (x's rank). out = the part of x that begins at start; start of the struct applies if the
+// array is absent. It is clamped so that the part fits, as in slice_update.
 class SliceCall : public CallOf<SliceOp> {
   public:
     static constexpr int32_t kOp = 32;
@@ -1017,7 +1020,7 @@ class SliceCall : public CallOf<SliceOp> {
         {"start", KPX_READ, true},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -1026,7 +1029,7 @@ class SliceCall : public CallOf<SliceOp> {
 };
 void lower_slice(Lowering &lowering, const SliceCall &call);
 
-// update (dst's rank), start int32 [rank]; start of the struct holds when the array is absent. A start is clamped so
+// update (dst's rank), start int32 [rank]; start of the struct applies if the array is absent. A start is clamped so
 // that the update fits, as in XLA.
 class SliceUpdateCall : public CallOf<SliceUpdateOp> {
   public:
@@ -1037,7 +1040,7 @@ class SliceUpdateCall : public CallOf<SliceUpdateOp> {
         {"update", KPX_READ, false},
         {"start", KPX_READ, true},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &dst() const { return at(kDst); }
@@ -1055,7 +1058,7 @@ class SoftmaxCall : public CallOf<SoftmaxOp> {
         {"x", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -1072,7 +1075,7 @@ class UnaryCall : public CallOf<UnaryOp> {
         {"x", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &x() const { return at(kX); }
@@ -1091,7 +1094,7 @@ class WhereCall : public CallOf<WhereOp> {
         {"b", KPX_READ, false},
         {"out", KPX_WRITE, false},
     };
-    static constexpr bool kVariadic = false; // of the first operand there may be more
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
     using CallOf::CallOf;
 
     const Array &condition() const { return at(kCondition); }

@@ -80,8 +80,9 @@ struct PagedRanges {
     kpx_access arrival_access() const { return splits > 1 ? KPX_READ_WRITE : KPX_READ; }
 };
 
-// How a row's keys are divided. It depends only on shapes and the device, and not on how many rows there are (but for a
-// row of a session), nor on whether paged_sdpa or paged_step adds them up. So a row's sums do not, either.
+// How a row's keys are divided. It depends only on shapes and the device, not on how many rows there are (except for a
+// row of a session), nor on whether paged_sdpa or paged_step adds them up. So a row's sums do not depend on these
+// either.
 struct PagedPlan : PagedRanges {
     uint32_t lanes, slots; // of a workgroup
     uint32_t k_quads, v_quads;
@@ -103,7 +104,7 @@ PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uin
                               int64_t rounds);
 PagedPlan plan_paged(Lowering &lowering, const PagedSDPACall &call, bool turns);
 
-// Calls dispatch(p, writes) for so many rows after others, until all have been dispatched; writes is how each writes
+// Calls dispatch(p, writes) for that many rows at a time, until all have been dispatched; writes is how each writes
 // the results.
 template <typename Dispatch> void take_turns(const PagedSDPAParams &all, int64_t rows, Dispatch dispatch) {
     const kpx_access writes = all.rows > rows ? KPX_READ_WRITE : KPX_WRITE;

@@ -1,6 +1,6 @@
 // Prepares new tokens, which do not see each other, for attention over pages and attends, in one dispatch. It gives the
-// same bits as paged_heads and paged_sdpa, so that a row's result is the same alone and among others; only for a row of
-// a session see keys_per_split in paged_sdpa.cpp.
+// same bits as paged_heads and paged_sdpa, so that a row's result is the same alone and among others; the exception is
+// a row of a session (keys_per_split in paged_sdpa.cpp).
 #include "ops/lowering_util.hpp"
 #include "ops/paged.hpp"
 #include "ops/paged_sdpa_matrix.hpp"

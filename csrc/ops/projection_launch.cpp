@@ -85,8 +85,8 @@ class Planner {
     // Rounds of a thread's loops (rounds.hpp) for a result: SUM_NOT_FINITE has up to 50 for a unit.
     int64_t result_rounds() const { return 2 + (shape_.mended ? shape_.cols / 32 * 50 : 0); }
 
-    // Of all its loops: for each piece it makes what it needs of x, and multiplies some slices with the rows of some
-    // turns; at the end, results are divided among the threads.
+    // Rounds of all its loops: for each piece it makes what it needs of x, and multiplies some slices with the rows
+    // of some turns; at the end, results are divided among the threads.
     int64_t rounds(const ProjectionLaunch &l) const {
         const int64_t pieces = divide_up(l.slices, piece_slices_), folds = divide_up(piece_slices_, l.abreast);
         const int64_t work = folds * (4 + l.turns * (l.x_rows + 2)), staged = l.piece / 32 * l.x_rows / l.lanes;

@@ -7,7 +7,7 @@
 namespace kpx {
 
 // The bindings of a kernel. The first matrix or result is bound in place of absent arrays, and not used there: unlike
-// x, no dispatch of a token writes it, so that it is nothing to wait for.
+// x, no dispatch of a token writes it, so there is nothing to wait for.
 struct ProjectionBindings {
     using Matrix = ProjectionOperands::Matrix;
 

@@ -46,7 +46,7 @@ struct BytesPlan {
                std::max(operands, results) * 16 <= device.max_shared_bytes;
     }
 
-    // Steps of a workgroup; none of the workgroups that share a tile is without one.
+    // Steps of a workgroup; each of the workgroups that share a tile has one.
     uint32_t steps_of(uint32_t s) const { return uint32_t(divide_up(steps, s)); }
 };
 

@@ -196,7 +196,7 @@ void FeatureChain::query_subgroup_sizes(vk::PhysicalDevice device) {
     }
 }
 
-// Of the features that no kernel needs, keeps only those that are wanted.
+// Drops the features that no kernel needs, except those that are wanted.
 void FeatureChain::want(std::string_view names) {
     Features asked;
     while (!names.empty()) {

@@ -147,7 +147,7 @@ class Kernels {
     Device &device_;
     PipelineCache cache_;
     bool specialize_;                             // whether drivers get modules without what their constants rule out
-    std::deque<Variant> variants_;                // fixed once constructed, but for their states
+    std::deque<Variant> variants_;                // fixed once constructed, except for their states
     std::map<std::string_view, Family> families_; // likewise
     std::atomic<uint64_t> refusals_{0};
     std::mutex mutex_; // guards the maps below

@@ -10,8 +10,8 @@ namespace kpx {
 // have to wait; it gets Missing instead. later: pipelines only, by build_pipelines() once all of a region are known.
 enum class Making { now, without_mutex, later };
 
-// Thrown instead of making it. Whoever took the mutex releases it, calls make() and starts again. It is no Error, so
-// that nobody takes it for the result of a call.
+// Thrown instead of making it. Whoever took the mutex releases it, calls make() and starts again. It is not an
+// Error, so that nobody takes it for the result of a call.
 class Missing {
   public:
     explicit Missing(std::function<void()> make) : make_(std::move(make)) {}

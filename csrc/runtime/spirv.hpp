@@ -20,7 +20,7 @@ struct ShaderCall {
 // Returns which bindings the shader may write: bit i is set for binding i unless everything there is NonWritable (GLSL:
 // readonly).
 //
-// Throws KPX_INVALID if it is no SPIR-V module with a compute entry point "main", storage buffers and no other
+// Throws KPX_INVALID if it is not a SPIR-V module with a compute entry point "main", storage buffers and no other
 // resources that it uses, in set 0 below bindings, push constants within those given, specialization constants of 32
 // bits where values are given, and a workgroup and shared memory, with those values, within the device's limits; and
 // KPX_UNSUPPORTED if it needs a capability or a mode of floats that the device lacks or that is not enabled. If the

@@ -40,7 +40,7 @@ class Submissions {
     // Submits the work to the driver, or holds it back if work that it waits for is held back. If it throws, the work
     // is discarded. The caller holds the device's mutex.
     void submit(Submission work);
-    // Submits held back work that can run now; returns whether there was any. The caller holds the device's mutex.
+    // Submits work held back that can run now; returns whether there was any. The caller holds the device's mutex.
     bool launch_held();
 
     // Frees the resources of finished work. May be called with the device's mutex held.

@@ -2,7 +2,7 @@
 
 package opdef
 
-// Axes of a tensor, at most.
+// The maximum number of axes of a tensor.
 const MaxRank = 8
 
 // Length of the state that random ops draw from: a seed and a counter, of two uint32 each, the low one first.
@@ -154,7 +154,7 @@ func (k ScanKind) String() string { return nameOf(scanKindNames[:], uint32(k)) }
 // ScatterMode is one of the kinds below.
 type ScatterMode uint32
 
-// What scatter does with an update and what is there: the last update stays, or all are combined.
+// How scatter combines the updates of a place with its element: the last update replaces it, or all are combined.
 const (
 	ScatterSet ScatterMode = 0
 	ScatterAdd ScatterMode = 1
@@ -210,7 +210,7 @@ func (k RandomKind) String() string { return nameOf(randomKindNames[:], uint32(k
 // PhiloxUse is one of the kinds below.
 type PhiloxUse uint32
 
-// The last word of a Philox counter, by what draws; of random, its kind is added.
+// The last word of a Philox counter, by the op that draws; random adds its kind.
 const (
 	PhiloxSample PhiloxUse = 0
 	PhiloxRandom PhiloxUse = 1
@@ -281,8 +281,8 @@ type ArangeParams struct {
 
 // Arange is the op arange and its operands.
 //
-// out is a vector of any dtype but bool. out[i] = start + i * step: of floats in float32, whose bits these are; of
-// integers wrapping around.
+// out is a vector of any dtype except bool. out[i] = start + i * step: for floats in float32, whose bits start and step
+// are; for integers wrapping around.
 var Arange = struct {
 	Op
 	Out Operand
@@ -301,8 +301,8 @@ type AttentionProjectionParams struct {
 
 // AttentionProjection is the op attention_projection and its operands.
 //
-// Attention of one new token, as attention_step, then the product of what it gives with one matrix, a projection
-// without a norm.
+// Attention of one new token, as in attention_step, then the product of its result and one matrix: a projection without
+// a norm.
 var AttentionProjection = struct {
 	Op
 	Q, K, V, QGain, KGain, Position, Start, KeyLength, Freqs, Keys, Values, Residual, W, Scales, Biases, Out Operand
@@ -356,18 +356,18 @@ type AttentionStepParams struct {
 	RopeScale   float32
 	Position    int32
 	Start       int32
-	// Of the capacity that may exist: the length, or the most that key_length says.
+	// The number of keys of the cache that may exist: the length, or the maximum of key_length.
 	Keys uint32
-	// Of scores.
+	// The factor of scores.
 	Scale float32
 }
 
 // AttentionStep is the op attention_step and its operands.
 //
 // q [Hq, D], k, v [Hkv, D] (of one new token), gains [D], position int32 [1], start int32 [4], key_length int32 [1],
-// freqs float32 [dims/2], keys, values [1, Hkv, capacity, D], out [Hq, D]. What rms_norm and rope of q and k,
-// slice_update of keys and values, and sdpa do one after another. The numbers here hold where an array is absent; dims
-// 0 is no rotation.
+// freqs float32 [dims/2], keys, values [1, Hkv, capacity, D], out [Hq, D]. Does what rms_norm and rope of q and k,
+// slice_update of keys and values, and sdpa do one after another. position and start of the struct apply if these
+// arrays are absent; dims 0 means no rotation.
 var AttentionStep = struct {
 	Op
 	Q, K, V, QGain, KGain, Position, Start, KeyLength, Freqs, Keys, Values, Out Operand
@@ -449,7 +449,7 @@ type ConcatParams struct {
 
 // Concat is the op concat and its operands.
 //
-// One dtype and, but for axis, one shape; out's axis is as long as theirs together.
+// One dtype and, except along axis, one shape; out's axis is as long as theirs together.
 var Concat = struct {
 	Op
 	X, Out Operand
@@ -534,7 +534,7 @@ type GatherParams struct {
 // Gather is the op gather and its operands.
 //
 // x [pre…, V, post…], indices (int32 or uint32), out [pre…, indices…, post…]. axis is V's. A negative index counts from
-// the end; outside it, zeros.
+// the end; one out of range gives zeros.
 var Gather = struct {
 	Op
 	X, Indices, Out Operand
@@ -556,8 +556,8 @@ type GatherAxisParams struct {
 
 // GatherAxis is the op gather_axis and its operands.
 //
-// One rank; x's shape is out's but for axis (the caller broadcasts), indices (int32 or uint32) have out's shape. out[…,
-// i, …] = x[…, indices[…, i, …], …]. Negative and outside indices as for gather.
+// One rank; x's shape is out's except along axis (the caller broadcasts), indices (int32 or uint32) have out's shape.
+// out[…, i, …] = x[…, indices[…, i, …], …]. Indices that are negative or out of range are treated as by gather.
 var GatherAxis = struct {
 	Op
 	X, Indices, Out Operand
@@ -658,8 +658,9 @@ type PagedHeadsParams struct {
 // PagedHeads is the op paged_heads and its operands.
 //
 // q [R, Hq, D], k and v [R, Hkv, D] of R tokens, gains [D], position int32 [1] or [R], freqs float32 [dims/2], slots
-// int32 [R], keys and values [P, Hkv, L, D] (of uint8, see CACHE_GROUP), out [R, Hq, D]. What rms_norm and rope of q
-// and k, and paged_update of keys and values do: out has the queries. The number here holds where there is no position.
+// int32 [R], keys and values [P, Hkv, L, D] (of uint8, see CACHE_GROUP), out [R, Hq, D]. Does what rms_norm and rope of
+// q and k, and paged_update of keys and values do: out has the queries. position of the struct applies if the array is
+// absent.
 var PagedHeads = struct {
 	Op
 	Q, K, V, QGain, KGain, Position, Freqs, Slots, Keys, Values, Out Operand
@@ -733,7 +734,7 @@ type PagedStepParams struct {
 
 // PagedStep is the op paged_step and its operands.
 //
-// paged_heads of tokens, and paged_sdpa of their rows, none of which sees another: operands as of these, out [R, Hq,
+// paged_heads of tokens, and paged_sdpa of their rows, none of which sees another: the operands of both, out [R, Hq,
 // D]. Rows of one sequence may give NaNs.
 var PagedStep = struct {
 	Op
@@ -802,7 +803,7 @@ type ProjectionParams struct {
 	Norm      uint32
 	Epilogue  ProjectionEpilogue
 	Eps       float32
-	// With arg_max and greedy: of the products.
+	// The type of the products, with arg_max and greedy.
 	Dtype DType
 }
 
@@ -855,14 +856,15 @@ const (
 type QKVHeadsParams struct {
 	Projection ProjectionParams
 	Heads      PagedHeadsParams
-	// With a table.
+	// The factor of scores, if there is a table.
 	Scale float32
 }
 
 // QKVHeads is the op qkv_heads and its operands.
 //
-// x [R, K], gain [K], then for queries, keys and values w [N, K*bits/32], scales, biases. What a projection with a norm
-// and then, with these as q, k and v, paged_step does, or without a table paged_heads: operands as of these.
+// x [R, K], gain [K], then for queries, keys and values w [N, K*bits/32], scales, biases. Does what a projection with a
+// norm does and then, with its results as q, k and v, paged_step, or paged_heads if there is no table, whose operands
+// it also has.
 var QKVHeads = struct {
 	Op
 	X, Gain, QGain, KGain, Position, Freqs, Slots, Keys, Values, Table, Sequences, Lengths, Out, W, Scales, Biases Operand
@@ -1030,9 +1032,10 @@ type ReduceParams struct {
 
 // Reduce is the op reduce and its operands.
 //
-// x [kept…, reduced…], out [kept…], which has x's dtype, but: uint32 for arg_max, arg_min and greedy (which reduce one
-// axis), bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32 for a mean of
-// integers or bools. greedy is arg_max of floats, but 0xffffffff where a row holds a NaN, +Inf or nothing finite.
+// x [kept…, reduced…], out [kept…], which has x's dtype, with these exceptions: uint32 for arg_max, arg_min and greedy
+// (which reduce one axis), bool for all and any, int32 for a sum or product of bools, uint32 for one of uint8s, float32
+// for a mean of integers or bools. greedy is arg_max of floats, but 0xffffffff where a row holds a NaN, +Inf or nothing
+// finite.
 var Reduce = struct {
 	Op
 	X, Out Operand
@@ -1079,7 +1082,7 @@ type RoPEParams struct {
 // RoPE is the op rope and its operands.
 //
 // x, out [B, H, T, D], offset int32 [1] or [B], freqs float32 [dims/2]. The angle of position t and pair i is (offset +
-// t) * scale * base^(-2i/dims), or (offset + t) * scale / freqs[i]. offset of the struct holds when the array is
+// t) * scale * base^(-2i/dims), or (offset + t) * scale / freqs[i]. offset of the struct applies if the array is
 // absent.
 var RoPE = struct {
 	Op
@@ -1104,9 +1107,9 @@ type SampleParams struct {
 
 // Sample is the op sample and its operands.
 //
-// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], or of logits [N, V] one each, [N, SAMPLE_PARAMS_SIZE]; step
-// int32 [1], out uint32 [...]. One draw from each row, as fallback/sample.go says; 0xffffffff where a row holds a NaN,
-// +Inf or nothing finite. step of the struct holds when the array is absent.
+// logits [..., V], params uint32 [SAMPLE_PARAMS_SIZE], or for logits [N, V] one for each row, [N, SAMPLE_PARAMS_SIZE];
+// step int32 [1], out uint32 [...]. One draw from each row, as fallback/sample.go says; 0xffffffff where a row holds a
+// NaN, +Inf or nothing finite. step of the struct applies if the array is absent.
 var Sample = struct {
 	Op
 	Logits, Params, Step, Out Operand
@@ -1157,8 +1160,8 @@ type ScatterParams struct {
 // Scatter is the op scatter and its operands.
 //
 // x [pre…, V, post…], indices (int32 or uint32), updates [pre…, indices…, post…], out (x's shape). out is x with
-// updates[…, i, …] put to out[…, indices[i], …], combined as mode says. axis is V's. along: indices have updates'
-// shape, with one axis for V, and each column its own. A negative index counts from the end; outside there is no
+// updates[…, i, …] put at out[…, indices[i], …], combined as mode says. axis is V's. along: indices have updates'
+// shape, with one axis for V, and each column its own. A negative index counts from the end; one out of range has no
 // effect.
 var Scatter = struct {
 	Op
@@ -1237,8 +1240,8 @@ type SliceParams struct {
 
 // Slice is the op slice and its operands.
 //
-// start int32 [rank], out (x's rank). out = the part of x that begins at start; start of the struct holds when the
-// array is absent. It is clamped so that the part fits, as slice_update's.
+// start int32 [rank], out (x's rank). out = the part of x that begins at start; start of the struct applies if the
+// array is absent. It is clamped so that the part fits, as in slice_update.
 var Slice = struct {
 	Op
 	X, Start, Out Operand
@@ -1260,7 +1263,7 @@ type SliceUpdateParams struct {
 
 // SliceUpdate is the op slice_update and its operands.
 //
-// update (dst's rank), start int32 [rank]; start of the struct holds when the array is absent. A start is clamped so
+// update (dst's rank), start int32 [rank]; start of the struct applies if the array is absent. A start is clamped so
 // that the update fits, as in XLA.
 var SliceUpdate = struct {
 	Op

@@ -2,7 +2,7 @@
 #ifndef GEN_KINDS_H
 #define GEN_KINDS_H
 
-// Axes of a tensor, at most.
+// The maximum number of axes of a tensor.
 #define MAX_RANK 8
 
 // Length of the state that random ops draw from: a seed and a counter, of two uint32 each, the low one first.
@@ -86,7 +86,7 @@
 #define SCAN_SUM 0
 #define SCAN_PROD 1
 
-// What scatter does with an update and what is there: the last update stays, or all are combined.
+// How scatter combines the updates of a place with its element: the last update replaces it, or all are combined.
 #define SCATTER_SET 0
 #define SCATTER_ADD 1
 #define SCATTER_MUL 2
@@ -103,7 +103,7 @@
 #define RANDOM_UNIFORM 0
 #define RANDOM_NORMAL 1
 
-// The last word of a Philox counter, by what draws; of random, its kind is added.
+// The last word of a Philox counter, by the op that draws; random adds its kind.
 #define PHILOX_SAMPLE 0
 #define PHILOX_RANDOM 1
 

@@ -136,7 +136,7 @@ func (o *op) call(b *strings.Builder, number int) {
 		fmt.Fprintf(b, "        {\"%s\", %s, %v},\n", p.name, accesses[p.access], p.optional)
 		many = many || p.many
 	}
-	fmt.Fprintf(b, "    };\n    static constexpr bool kVariadic = %v; // of the first operand there may be more\n    using CallOf::CallOf;\n\n", many)
+	fmt.Fprintf(b, "    };\n    static constexpr bool kVariadic = %v; // whether the first operand may be repeated\n    using CallOf::CallOf;\n\n", many)
 	for i, p := range single {
 		switch {
 		case p.many:
