@@ -20,7 +20,8 @@ type backend interface {
 	// offset at which that memory starts in the storage. It waits for the op that writes the
 	// storage last. The caller has st in use and holds no lock.
 	read(ctx context.Context, st *storage, lo, hi int, f func(mem []byte, base int)) error
-	// write sets the elements of v to data, in row-major order. Locks as for read.
+	// write sets the elements of v to data, in row-major order, and records that (View.writtenByHost). Locks as for
+	// read.
 	write(ctx context.Context, v *View, data []byte) error
 	// free destroys native handles after their last use.
 	free(native []uintptr)

@@ -127,10 +127,11 @@ func (cpuBackend) read(ctx context.Context, st *storage, lo, _ int, f func(mem [
 	return errors.Join(err, fault)
 }
 
-// write implements backend.
+// write implements backend. Work that is enqueued meanwhile comes after it, so its errors must stay.
 func (cpuBackend) write(ctx context.Context, v *View, data []byte) error {
 	return v.st.onHost(ctx, AccessReadWrite, func(mem []byte) {
 		scatterBytes(mem, data, v.dtype.Size(), v.layout)
+		v.writtenByHost()
 	})
 }
 

@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"context"
 	"sync"
 	"testing"
 
@@ -125,4 +126,29 @@ func TestErrorsWhileAnOpIsEnqueued(t *testing.T) {
 	_, err := s.queue.read(x.View().st, 0, 8)
 	require.ErrorIs(t, err, errTest)
 	require.Equal(t, upTo(2), read(t, y))
+}
+
+// lateBackend calls after when a write is done, before the caller knows it.
+type lateBackend struct {
+	backend
+	after func()
+}
+
+func (b lateBackend) write(ctx context.Context, v *View, data []byte) error {
+	defer b.after()
+	return b.backend.write(ctx, v, data)
+}
+
+// The error of work that runs as soon as a write of the host is done stays, although the caller of the write does not
+// know yet that it is.
+func TestErrorsOfWorkThatFollowsAWrite(t *testing.T) {
+	d := openTest(t, "cpu")
+	s, x := newStream(t, d), tensor(t, d, upTo(2))
+	d.backend = lateBackend{d.backend, func() {
+		overwriteGated(t, s, x, errTest)()
+		require.ErrorIs(t, s.Synchronize(bg), errTest)
+	}}
+	require.NoError(t, x.Write(bg, upTo(2)))
+	_, err := x.Read(bg)
+	require.ErrorIs(t, err, errTest)
 }

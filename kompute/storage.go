@@ -156,16 +156,6 @@ func (st *storage) madeBy(s *Stream) {
 	}
 }
 
-// writtenByHost records that the host wrote the content, or a part, which keeps
-// the error of the rest. dev.mu is held.
-func (st *storage) writtenByHost(whole bool) {
-	st.filled = true
-	if whole && (st.source != nil || st.err != nil) {
-		st.source, st.err = nil, nil
-		st.changed()
-	}
-}
-
 // fail records why the content was not made. dev.mu is held.
 func (st *storage) fail(err error) {
 	st.dev.failures++

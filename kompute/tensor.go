@@ -225,15 +225,7 @@ func (t *Tensor[T]) Write(ctx context.Context, data []T) error {
 	if len(data) != l.Size() || overlaps(l) {
 		return &OpError{Op: "write", Shapes: [][]int{l.Shape}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements into strides %v", len(data), l.Strides), Err: ErrShape}
 	}
-	return t.v.onHost(ctx, "write", func() error {
-		if err := t.v.st.dev.backend.write(ctx, &t.v, array.Bytes(data)); err != nil {
-			return err
-		}
-		t.v.st.dev.mu.Lock()
-		defer t.v.st.dev.mu.Unlock()
-		t.v.st.writtenByHost(wholeStorage(l, t.v.st.bytes/sizeOf[T]()))
-		return nil
-	})
+	return t.v.onHost(ctx, "write", func() error { return t.v.st.dev.backend.write(ctx, &t.v, array.Bytes(data)) })
 }
 
 // onHost calls f, which reads or writes the view's elements on the host, while

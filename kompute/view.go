@@ -137,6 +137,19 @@ func (v *View) inside() error {
 	return nil
 }
 
+// writtenByHost records that the host wrote the view's elements. If they are only a part
+// of the content, the error of the rest stays.
+func (v *View) writtenByHost() {
+	st := v.st
+	st.dev.mu.Lock()
+	defer st.dev.mu.Unlock()
+	st.filled = true
+	if (st.source != nil || st.err != nil) && wholeStorage(v.layout, st.bytes/v.dtype.Size()) {
+		st.source, st.err = nil, nil
+		st.changed()
+	}
+}
+
 // SameStorage reports whether both are views of one storage, and so may share
 // elements.
 func (v *View) SameStorage(other *View) bool {

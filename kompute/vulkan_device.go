@@ -144,10 +144,13 @@ func (b *vulkanBackend) readFailed(st *storage, err error) error {
 // device is downloaded first.
 func (b *vulkanBackend) write(ctx context.Context, v *View, data []byte) error {
 	err := b.writeView(ctx, v, b.transfersHandle(), data)
-	if err != nil || v.st.mapped() == nil {
-		return err
+	if err == nil && v.st.mapped() != nil {
+		err = b.transfers.Synchronize(ctx) // so that mapped memory holds the data on return
 	}
-	return b.transfers.Synchronize(ctx) // so that mapped memory holds the data on return
+	if err == nil {
+		v.writtenByHost()
+	}
+	return err
 }
 
 func (b *vulkanBackend) writeView(ctx context.Context, v *View, stream unsafe.Pointer, data []byte) error {
