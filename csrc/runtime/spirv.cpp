@@ -209,9 +209,28 @@ struct Context {
     ~Context() { spvContextDestroy(handle); }
 };
 
+// Whether these tools know all of the module's capabilities: they may be older than the compiler that made it.
+bool know_capabilities(const Context &context, const uint32_t *words, uint64_t count) {
+    std::vector<uint32_t> module(words, words + kHeaderWords);
+    for (uint64_t at = kHeaderWords; at < count; at += words[at] >> spv::WordCountShift) {
+        if ((words[at] & spv::OpCodeMask) == spv::OpCapability) {
+            module.insert(module.end(), words + at, words + at + (words[at] >> spv::WordCountShift));
+        }
+    }
+    return spvBinaryParse(context.handle, nullptr, module.data(), module.size(), nullptr, nullptr, nullptr) ==
+           SPV_SUCCESS;
+}
+#endif
+
+} // namespace
+
+#ifdef KPX_SPIRV_TOOLS
 // The validator that Vulkan's own layers use. A driver must accept what it accepts.
-void validate(const uint32_t *words, uint64_t count) {
+void validate_spirv(const uint32_t *words, uint64_t count) {
     const Context context;
+    if (!know_capabilities(context, words, count)) {
+        return;
+    }
     spv_diagnostic diagnostic = nullptr;
     const spv_result_t result = spvValidateBinary(context.handle, words, count, &diagnostic);
     std::string reason = diagnostic != nullptr && diagnostic->error != nullptr ? diagnostic->error : "no reason given";
@@ -221,10 +240,8 @@ void validate(const uint32_t *words, uint64_t count) {
     }
 }
 #else
-void validate(const uint32_t *, uint64_t) {}
+void validate_spirv(const uint32_t *, uint64_t) {}
 #endif
-
-} // namespace
 
 uint64_t check_spirv(const Device &device, const uint32_t *words, uint64_t count, const ShaderCall &call) {
     if (words == nullptr || count < kHeaderWords || words[0] != spv::MagicNumber) {
@@ -246,7 +263,7 @@ uint64_t check_spirv(const Device &device, const uint32_t *words, uint64_t count
         at += length;
     }
     scan.finish();
-    validate(words, count);
+    validate_spirv(words, count);
     return scan.writes;
 }
 

@@ -4,6 +4,7 @@
 
 #include "abi/handles.hpp"
 #include "runtime/device.hpp"
+#include "runtime/embedded.hpp"
 #include "runtime/spirv.hpp"
 #include "runtime/spirv_types.hpp"
 #include "shaders.hpp"
@@ -147,6 +148,14 @@ TEST(invalid_spirv_is_refused) {
     CHECK(strstr(err.message, "the SPIR-V is invalid: ") != nullptr);
 }
 #endif
+
+// Not even those with capabilities that SPIRV-Tools may be too old to know.
+TEST(no_kernel_is_invalid) {
+    for (uint32_t i = 0; i < kpx::embedded_kernel_count; i++) {
+        const kpx::EmbeddedKernel &kernel = kpx::embedded_kernels[i];
+        kpx::validate_spirv(kernel.spirv, kernel.bytes() / 4);
+    }
+}
 
 TEST(algorithms_must_fit_their_shader_and_device) {
     kpx_error err{};
