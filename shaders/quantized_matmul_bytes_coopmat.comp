@@ -26,7 +26,6 @@ layout(local_size_x_id = 0) in;
 #define AFFINE_SPEC 1
 #include "affine.glsl"
 #include "math.glsl"
-#include "rows.glsl"
 #include "quads.glsl"
 #include "float_quads.glsl"
 

@@ -8,7 +8,6 @@
 
 layout(local_size_x_id = 0) in;
 
-#include "rows.glsl"
 #include "quads.glsl"
 #include "float_quads.glsl"
 

@@ -22,7 +22,6 @@ layout(local_size_x_id = 0) in;
 #define AFFINE_SPEC 2
 #include "affine.glsl"
 #include "math.glsl"
-#include "rows.glsl"
 #include "quads.glsl"
 #include "float16_parts.glsl"
 

@@ -13,7 +13,6 @@ layout(local_size_x_id = 0) in;
 #define AFFINE_SPEC 2
 #include "affine.glsl"
 #include "math.glsl"
-#include "rows.glsl"
 #include "quads.glsl"
 
 layout(constant_id = 1) const uint x_DT = DT_FLOAT32;

@@ -94,11 +94,6 @@ vec4 elements(uvec4 codes, uint scale_at, uint bias_at, uint group_shift) {
     return v;
 }
 
-// Bits bit to bit+31 of a stream, of which `words` holds enough.
-#define AFFINE_WINDOW(words, bit) \
-    (((bit) & 31u) == 0u ? words[(bit) >> 5] \
-                         : (words[(bit) >> 5] >> ((bit) & 31u)) | (words[((bit) >> 5) + 1u] << (32u - ((bit) & 31u))))
-
 // 1 + code / 2^BITS, for the code at bit `shift` of v. Putting bits into the
 // mantissa of 1.0 is cheaper than converting an integer to float.
 float affine_fraction(uint v, uint shift) {

@@ -6,8 +6,6 @@
 #ifndef MINIFLOAT_GLSL
 #define MINIFLOAT_GLSL
 
-#include "convert.glsl"
-
 // Magnitudes 0, 0.5, 1, 1.5, 2, 3, 4, 6; the sign is bit 3.
 float e2m1_to_float(uint code) {
     uint m = code & 7u;
