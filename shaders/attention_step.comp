@@ -168,7 +168,7 @@ void main() {
     if (AWAITED_HEADS == 0) {
         load_head(thread / TEAM);
     }
-    // The first splits do not wait for the length: what they may load needlessly is little.
+    // The first splits do not wait for the length: they load little that may turn out not to be needed.
     bool early = SHARE == 1 && split < EARLY_SPLITS && AWAITED_HEADS == 0;
     if (early) {
         load_chunk(first, p.capacity, NOWHERE);

@@ -40,12 +40,12 @@ uint two_digits(uint k, uint column, float by) {
     return packFloat2x16(f16vec2(vec2(float(digit(k, column)), float(digit(k + 1, column))) * by));
 }
 
-// By workgroup, powers from that of the smallest scale whose products float16 holds.
+// A power of two by workgroup, from that of the smallest scale whose products float16 holds on.
 float power(int least, uint range) { return ldexp(1.0, least + int(gl_WorkGroupID.x % range)); }
 
 bool same(float a, float b) { return a == b || (is_nan(a) && is_nan(b)); }
 
-// Counts a pair of weights that is not first and second times s.
+// Counts a failure if the pair of weights is not first and second times s.
 void check_pair(uint pair, float first, float second, float s) {
     vec2 v = unpackHalf2x16(pair);
     if (!same(v.x, first * s) || !same(v.y, second * s)) {

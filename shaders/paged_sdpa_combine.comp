@@ -1,4 +1,4 @@
-// Puts together what paged_sdpa_coopmat2 found in the ranges of a row's keys. A subgroup has a row.
+// Puts together what paged_sdpa_coopmat2 found in the ranges of a row's keys. Each subgroup handles a row.
 //
 // Rows that see infinities or NaNs, which float16 parts cannot hold, are marked there. They are computed here, with a key
 // for each lane; they are rare.
@@ -63,7 +63,7 @@ float score(uint q_from, uint k_from) {
 
 const uint E_TURNS = V_TURNS * 4; // of an element for each lane
 
-// All lanes of a subgroup together.
+// Called by all lanes of a subgroup together.
 void compute_row(uint output_row, Row row) {
     uint lane = gl_SubgroupInvocationID, lanes = gl_SubgroupSize;
     float highest = LOWEST, weight = 0.0, sums[E_TURNS];
@@ -106,8 +106,8 @@ void compute_row(uint output_row, Row row) {
 float tops[RANGES], sums[RANGES], exponents[RANGES];
 vec4 values[RANGES * V_TURNS];
 
-// All loads at once: none depends on a branch, behind which a driver would wait for it. For ranges that the row does not
-// see, those of the first one are loaded, if it sees that.
+// All loads are in flight at once: none depends on a branch, after which a driver would wait for it. For ranges that the
+// row does not see, those of the first range are loaded, if it sees that one.
 void load_ranges(uint output_row, uint keys) {
     uint heads = p.key_heads * p.group, row = output_row / heads, head = output_row % heads;
     uint quads = (p.dv + 15) / 16 * 4, lane = gl_SubgroupInvocationID;
@@ -129,7 +129,7 @@ void load_ranges(uint output_row, uint keys) {
 int unit; // the exponent of the result's unit, the largest of those of the ranges
 
 // Replaces the sums of weights by factors of the ranges' sums of values, whose sum is then in that unit; false if the row
-// sees a number that is not finite. All lanes of a subgroup together.
+// sees a number that is not finite. Called by all lanes of a subgroup together.
 bool find_factors() {
     float top = LOWEST, all = 0.0, most = -1000.0;
     bool finite = true;

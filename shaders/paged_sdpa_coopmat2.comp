@@ -1,6 +1,6 @@
 // Attention over pages of many rows of few sequences, as paged_sdpa, on cooperative matrices: rows of one sequence that
-// follow each other share the loads of its keys and values. A workgroup takes a range of the keys (PAGED_RANGES), by KEYS
-// from its first on, so that a row's result depends neither on the other rows nor on which tile it is in. Without ranges,
+// follow each other share the loads of its keys and values. A workgroup takes a range of the keys (PAGED_RANGES), KEYS at
+// a time from its first on, so that a row's result depends neither on the other rows nor on its tile. Without ranges,
 // the tile of the last rows would take all keys in turn while most of the device has nothing to do.
 //
 // What a row's ranges give is put together by paged_sdpa_combine. Rows that see a number which is not finite are marked,
@@ -106,11 +106,11 @@ void put_run(uint to, uint part, vec4 a, vec4 b) {
     tile[to] = part != 0 ? pack_run(a - c, b - d) : pack_run(c, d);
 }
 
-// The subgroup's rows of q as matrices. All threads together.
+// The subgroup's rows of q as matrices. Called by all threads together.
 void load_queries() {
     const uint ROWS = FRAGMENT * LANES_OF_ROW / LANES; // of a lane
     vec4 a[ROWS], b[ROWS];
-    uint own = wave_row + gl_SubgroupInvocationID / LANES_OF_ROW; // and every second one behind it
+    uint own = wave_row + gl_SubgroupInvocationID / LANES_OF_ROW; // and every second one after it
     [[unroll]] for (uint t = 0; t < ROWS; t++) {
         uint from = q_from(min(own + t * (LANES / LANES_OF_ROW), tile_rows - 1));
         a[t] = load_q4(from, run() * 8);
@@ -239,7 +239,7 @@ float special_score(const in uint r, const in uint c, const in float s, const in
     return scale_by(s, clamp(row_exponents[at] + exponent, -252, 252)) * (p.scale * LOG2_E);
 }
 
-// Whether any row sees a key of the range. All threads together.
+// Whether any row sees a key of the range. Called by all threads together.
 shared uint reached;
 bool is_reached() {
     if (begin == 0) {
@@ -256,7 +256,7 @@ bool is_reached() {
     return reached != 0;
 }
 
-// Whether a row of the tile has, or sees in the range, a number that is not finite. Valid behind the last tile of keys.
+// Whether a row of the tile has, or sees in the range, a number that is not finite. Valid after the last tile of keys.
 bool sees_not_finite(uint r) { return row_exponents[r] >= SPLIT_NOT_FINITE / 2 || special_from < row_ends[r]; }
 
 void begin_rows() {
@@ -305,7 +305,7 @@ void main() {
         for (uint key0 = begin; key0 < end; key0 += KEYS) {
             barrier(); // the values of the last tile are read
             store_values();
-            load_keys(); // behind the last tile, the last key
+            load_keys(); // past the last tile, the last key
             barrier(); // keys and values are stored
             bool sees = key0 < see_any;
             if (sees) {

@@ -113,7 +113,7 @@ void locate() {
     uint blocks = (p.x_rows + SIDE * X_BLOCKS - 1) / (SIDE * X_BLOCKS), index = workgroup_index();
     uint group = index / blocks;
     block = index % blocks * X_BLOCKS;
-    // The compiler must not be able to compute it: it would unroll the loop over rounds, and exceed the instruction cache.
+    // The compiler must not be able to compute `rounds`: it would unroll the loop, and exceed the instruction cache.
     const uint columns = 32 * CHUNK * ABREAST * RUN;
     rounds = (p.x_stride + columns - 1) / columns;
     matrix = 0;

@@ -87,7 +87,7 @@ void team_barrier() {
 uvec4 words[2 * TILES]; // codes under way: of rows 0 to 7 of the first tile, 8 to 15, and those of the second
 uint scale_bits[HELD], bias_bits[HELD];
 
-// Of columns that do not exist, the last ones are read; digits are zero there.
+// In place of columns that do not exist, the last ones are read; digits are zero there.
 uint within(uint i, uint last) { return EVEN ? i : min(i, last); }
 
 // Start the loads of the codes of a chunk, and of the scales and biases of HELD chunks: neighbouring lanes have those
@@ -123,7 +123,7 @@ FETCHES(2)
 
 void store_scales(uint chunk) {
     team_barrier();
-    bool exists = EVEN || (chunk + lane() % HELD) * CHUNK < UNITS; // else zero, so that infinities come from no column
+    bool exists = EVEN || (chunk + lane() % HELD) * CHUNK < UNITS; // otherwise zero: what was read may be infinite
     [[unroll]] for (uint k = 0; k < HELD; k++) {
         uint both = (scale_bits[k] & 0xffffu) | (bias_bits[k] << 16);
         row_scales[(team() * HELD + k) * 32 + lane()] = exists ? both : 0;
@@ -142,7 +142,7 @@ SUMS totals[TILES * BLOCKS];
 
 void clear_totals() {
     [[unroll]] for (uint i = 0; i < TILES * BLOCKS; i++) {
-        totals[i] = SUMS(-0.0); // to which any number is added without a change
+        totals[i] = SUMS(-0.0); // the neutral element: even -0 stays -0
     }
 }
 

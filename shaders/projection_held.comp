@@ -1,5 +1,5 @@
-// projection_coopmat.comp for codes of 4 bits and products of which a compute unit has little to do: one
-// dispatch instead of two, with x in registers. Its rows have the same bits.
+// projection_coopmat.comp for codes of 4 bits and products that give each compute unit little to do: one
+// dispatch instead of two, with x in registers. The results have the same bits.
 //
 // A workgroup handles SIDE rows of x. Its teams, which are subgroups of 32 lanes, share
 // the columns: each has CHUNK units of them, makes digits of its part of x, and keeps

@@ -1,6 +1,6 @@
-// projection_coopmat with the columns divided among workgroups, for products of which a compute unit has much to do:
-// the same sums of the same integers, but for the last steps. Those are projection_join's, or those of the kernel
-// that takes the results (heads_of_sums.glsl).
+// projection_coopmat with the columns divided among workgroups, for products that give each compute unit much to do. It
+// computes the same sums of the same integers, except for the last steps, which are left to projection_join or to the
+// kernel that takes the results (heads_of_sums.glsl).
 //
 // A part of the columns is PART units of 32, a slice of projection.comp or half of it. A workgroup makes the digits of
 // x for one part and a block of SIDE rows. After that, its teams do not wait for each other: each goes through TURNS

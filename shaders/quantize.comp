@@ -25,7 +25,7 @@ layout(push_constant) uniform Push { QuantizeParams p; };
 
 #define MOST_THREADS 256
 
-// Of each quad of the workgroup:
+// For each quad of the workgroup:
 shared uint least[MOST_THREADS * QUADS];   // order keys; for the first quad of a group, then its scale
 shared uint largest[MOST_THREADS * QUADS]; // order keys or magnitudes; then the group's bias
 shared uint codes[MOST_THREADS * QUADS];   // next to each other
@@ -77,7 +77,7 @@ float reciprocal(uint scale) {
     return power_of_two ? uintBitsToFloat(0x7f000000u - scale) : 1.0 / uintBitsToFloat(scale);
 }
 
-// An affine code by these operations, of an element that is not NaN. It is not sure to be right for infinities, nor
+// The affine code of an element that is not NaN, by these operations. It is not sure to be right for infinities, nor
 // near the middle between two codes.
 uint likely_affine_code(uint v, float by, uint bias, out bool sure) {
     float q = uintBitsToFloat(minus(v, bias)) * by;

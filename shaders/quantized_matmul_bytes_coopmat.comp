@@ -4,9 +4,9 @@
 //
 //   sum of x * w = scale * multiple * (sum of integer * (code - middle)) + (bias + middle * scale) * (sum of x)
 //
-// The sums of integers are exact: the products of a limb with the codes are added up
-// behind those of the limb above, shifted by its bits. They become floats once for
-// each group, or, where they may exceed 32 bits, those of the highest limb apart.
+// The sums of integers are exact: the products of a limb with the codes are added to
+// those of the limb above, shifted by the bits of a limb. They become floats once for
+// each group, those of the highest limb separately where the sum may exceed 32 bits.
 //
 // Shared memory holds DEPTH columns of all limbs and of the codes; the next codes are
 // loaded from memory meanwhile. With SPLITS > 1, several workgroups process a range
@@ -67,7 +67,7 @@ const uint QUADS_DEEP = DEPTH / 16;
 const uint PITCH = QUADS_DEEP + 1; // odd, to avoid bank conflicts
 const uint W_FROM = LIMBS * TILE_M * PITCH;
 const uint FACTORS_FROM = W_FROM + TILE_N * PITCH;
-const uint SUMS_AT = TILE_M / 4; // behind a group's multiples; then scales and biases
+const uint SUMS_AT = TILE_M / 4; // after a group's multiples; then scales and biases
 const uint SCALES_AT = TILE_M / 2;
 const uint BIASES_AT = SCALES_AT + TILE_N / 4;
 const uint GROUP_FACTORS = BIASES_AT + TILE_N / 4;

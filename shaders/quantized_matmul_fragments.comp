@@ -105,7 +105,7 @@ void fetch_x(uint step_) {
     }
 }
 
-// Behind the last column, the last codes are read: x is zero there, or they are not multiplied.
+// Past the last column, the last codes are read: x is zero there, or they are not multiplied.
 void fetch_codes(uint half_) {
     uint unit = min(half_ / 2 * 4 + t(), p.x.cols / UNIT_COLUMNS - 1);
     uint words = GROUP_SHIFT == 4 ? p.x.cols / UNIT_COLUMNS : p.x.cols >> GROUP_SHIFT;
@@ -315,7 +315,7 @@ void main() {
     [[unroll]] for (uint step_ = 0; step_ < HALF_STEPS; step_++) {
         decode_step(first, step_);
     }
-    uint next = first * HALF_STEPS; // the step of x whose loads begin; behind the last one there is room
+    uint next = first * HALF_STEPS; // the step of x whose loads begin; there is room past the last one
     [[dont_unroll]] for (uint half_ = first; half_ < end; half_++) {
         barrier();
         take_codes(half_ + 1);

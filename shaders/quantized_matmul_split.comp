@@ -4,7 +4,7 @@
 // biases of w, each as often as the products of high and low parts need it. The
 // other workgroups prepare rows of w (see quantized_scales.glsl).
 //
-// It may norm or gate x first. A row that has infinities or NaNs then is stored
+// It may norm or gate x first. If a row then has infinities or NaNs, it is stored
 // in the place of its parts, in x's type.
 //
 // Elements of x are in runs of 8, in the order 0 4 1 5 2 6 3 7, the order in
@@ -93,7 +93,7 @@ float split_run(uint row, uint run, vec4 low, vec4 high) {
     return (sum.x + sum.y) + (sum.z + sum.w);
 }
 
-// Writes a run of a row that is not finite: its elements' bits, of 32-bit ones the high halves and then the low ones.
+// Writes a run of a row that is not finite as its elements' bits: of 32-bit ones, the high halves and then the low ones.
 void keep_run(uint row, uint run, vec4 low, vec4 high) {
     uvec4 a = floats_to_bits(low, x_DT);
     uvec4 b = floats_to_bits(high, x_DT);
@@ -134,7 +134,7 @@ void store_more(uint row, uint g, uint groups, float v) {
     }
 }
 
-// Zeros after the sums, up to the last added column.
+// Writes zeros after the sums, up to the last added column.
 void pad_more(uint row, uint groups) {
     uint copies = SUMS == 0 ? 0u : BIAS_COPIES(PARTS, W_PARTS);
     for (uint i = copies * groups + gl_LocalInvocationIndex; i < p.weights.more; i += gl_WorkGroupSize.x) {
@@ -144,7 +144,7 @@ void pad_more(uint row, uint groups) {
     }
 }
 
-// Zeros behind the last column, up to a whole chunk.
+// Writes zeros after the last column, up to a whole chunk.
 void pad_chunk(uint row) {
     uint run = p.rows.x.cols / 8 + gl_LocalInvocationIndex;
     if (FRAGMENTS != 0 && run < added_run()) {

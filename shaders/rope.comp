@@ -28,7 +28,7 @@ float angle_of(uint batch, uint t, uint i) {
     if (HAS_POSITIONS != 0) {
         start = positions[p.position_offset + batch * p.position_stride];
     }
-    // The last int is no limit: only a sum with a negative number is an int by itself.
+    // Positions may exceed the highest int32, so only a sum with a negative start is an int.
     precise float position = (start < 0 ? float(start + int(t)) : float(uint(start) + t)) * p.scale;
     if (HAS_FREQS != 0) {
         return quotient(position, freqs[p.freqs_offset + i * p.freqs_stride]);

@@ -36,8 +36,8 @@ const uint FIND = 0, COUNT = 1, DRAW = 2; // SAMPLE_STAGES: one dispatch
 #include "sample_list.glsl"
 #include "sample_parts.glsl"
 
-// x, y: the key and the index of the likelier of two tokens; z: the smaller one of two keys, which are the least of those
-// that threads found to be their best.
+// x and y are the key and the index of the best token of some threads, z is the smallest key among the threads' best
+// tokens. This joins two of them.
 uvec3 better(uvec3 a, uvec3 b) { return uvec3(is_ahead(a.xy, b.xy) ? a.xy : b.xy, min(a.z, b.z)); }
 
 const uvec3 NO_TOKEN = uvec3(0u, 0xffffffffu, 0xffffffffu);

@@ -98,7 +98,7 @@ uvec4 take(uint i) {
     return v;
 }
 
-// Behind the length, keys have the exponents of zeros. Behind the capacity there are none: the last key stands in.
+// Past the length, keys have the exponents of zeros. Past the capacity there are none, so the last key's are loaded.
 void fetch_exponents(uint of) {
     uint key = first_key + min(of * KEYS + gl_SubgroupInvocationID, p.keys - 1);
     next_key_exponent = k_exponents[key];
@@ -237,7 +237,7 @@ void store_results(uint row0, uint r) {
 
 void load_q(uint row0) {
     uint row_tiles = (rows + 15) / 16;
-    [[unroll]] for (uint r = 0; r < ROW_TILES; r++) { // behind the last tile of rows, it is repeated
+    [[unroll]] for (uint r = 0; r < ROW_TILES; r++) { // past the last tile of rows, that one is repeated
         uint row_tile = min(row0 / 16 + r, row_tiles - 1);
         own_q[r] = (key_head * row_tiles + row_tile) * K_CHUNKS * 64 + gl_SubgroupInvocationID;
         [[unroll]] for (uint part = 0; part < Q_PARTS; part++) {

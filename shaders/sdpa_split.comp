@@ -1,6 +1,6 @@
 // Writes rows of q, k or v as float16 parts for sdpa_coopmat and sdpa_fragments, 16 threads a row, padded with zeros to
-// whole matrices. Infinities and NaNs are replaced by zeros, and flagged in the row's exponent. Of a cache, tiles
-// of keys behind the last one that exists are left out: nobody reads them.
+// whole matrices. Infinities and NaNs are replaced by zeros, and flagged in the row's exponent. In a cache, tiles of
+// keys that do not exist yet are left out, since nothing reads them.
 //
 // variants: narrow
 // requires: float16 subgroup32
@@ -48,7 +48,7 @@ vec4 load4(uint from, uint k) {
     return v;
 }
 
-// The rows of a head that exist. Others are zeros: those of a tile of keys have a say in its exponent.
+// The rows of a head that exist. Others count as zeros, since the exponent of a tile of keys depends on all its rows.
 uint existing_rows() {
     return HAS_LENGTH != 0 ? uint(clamp(lengths[p.length_offset], 0, int(p.used_rows))) : p.used_rows;
 }
@@ -61,8 +61,8 @@ bool is_past_the_end() {
            step + count <= p.head_rows;
 }
 
-// Which rows and elements sdpa_fragments has where is told there. It loads quads that are next to each other: rows are
-// padded to tiles of 16 queries or 32 keys, so that rows of a tile are of one head, and runs to chunks of 4.
+// sdpa_fragments.comp describes where it has which rows and elements. It loads adjacent quads, so rows are padded to
+// tiles of 16 queries or 32 keys, each of one head, and runs to chunks of 4.
 uint at_of_queries(uint row, uint run) {
     return ((row / 16 * (p.runs / 4) + run / 4) * 2 + row % 2) * 32 + row % 16 / 2 * 4 + run % 4;
 }

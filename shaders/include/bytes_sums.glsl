@@ -4,8 +4,8 @@
 #ifndef BYTES_SUMS_GLSL
 #define BYTES_SUMS_GLSL
 
-// With codes of more than 4 bits, sums of three limbs may exceed 32 bits, so those of the highest limb are added by
-// themselves.
+// With codes of more than 4 bits, sums of three limbs may exceed 32 bits, so those of the highest limb are added
+// separately.
 const uint PARTS = BITS > 4 ? LIMBS - 1 : 1;
 
 // The limbs of a part, from the highest, end_limb - 1, to last_limb; and what its integers are multiples of.

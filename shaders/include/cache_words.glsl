@@ -1,6 +1,6 @@
 // Quads of keys or values in pages as they are loaded, for kernels that make floats of them only where they are used: the
-// elements' bits, or a word of codes and the bits of its scale. Apart from quads.glsl and cache_codes.glsl, whose
-// functions stay short: with these between, NVIDIA's driver keeps matrices of other kernels in memory.
+// elements' bits, or a word of codes and the bits of its scale. They are not in quads.glsl and cache_codes.glsl, because
+// NVIDIA's driver then keeps the matrices of other kernels that include those in memory.
 //
 //   TENSOR_IN(1, k, 2)
 //   QUADS_IN(1, k)

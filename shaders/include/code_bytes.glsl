@@ -14,7 +14,7 @@
 const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
 const bool CODE_BYTES = !SMALL_FLOATS || BITS == 4;
 
-// The middle of the codes, where products are of codes minus it. Codes of 8 bits have it subtracted, so that they fit
+// The middle of the codes if it is subtracted from them, else 0. It is subtracted from codes of 8 bits, so that they fit
 // into bytes. Others stay as they are, and sums of their products begin with minus MIDDLE times the sum of the integers
 // of x, so that sums of more products fit into 32 bits.
 const uint MIDDLE = BITS == 8 || SPAN > 1 ? 1 << (BITS - 1) : 0;
@@ -24,7 +24,7 @@ const bool EVEN_FIRST = BITS == 4;
 
 // Twice the value of four codes of E2M1, in the low bits of v's bytes: 0, 1, 2, 3, 4, 6, 8 or 12, and a sign.
 uint doubled_e2m1(uint v) {
-    uint more = v & 0x03030303u & (((v >> 2) & 0x01010101u) * 3u); // what magnitudes from 4 on stand for above 4 to 7
+    uint more = v & 0x03030303u & (((v >> 2) & 0x01010101u) * 3u); // what magnitudes from 4 on stand for, less themselves
     uint most = more & (more >> 1) & 0x01010101u;                  // the largest stands for 2 more
     uint magnitude = (v & 0x07070707u) + more + 2u * most;
     uint negative = magnitude & (((v >> 3) & 0x01010101u) * 15u);
@@ -38,8 +38,8 @@ uint nibbles(uint v) { return SMALL_FLOATS ? doubled_e2m1(v) : v & 0x0f0f0f0fu; 
 uvec4 nibble_bytes(uvec2 v) { return uvec4(nibbles(v.x), nibbles(v.x >> 4), nibbles(v.y), nibbles(v.y >> 4)); }
 uvec4 byte_bytes(uvec4 v) { return v ^ 0x80808080u; }
 
-// The sum of a span's products of such bytes with integers of unit_integers.glsl, given that of their highest digits,
-// in units of 2^16, and that of the others. It does not depend on how integers are divided into digits.
+// The sum of a span's products of such bytes with integers of unit_integers.glsl, given the sum for their highest
+// digits, in units of 2^16, and that for the others. It does not depend on how integers are divided into digits.
 ivec2 code_sum_parts(int high, int rest) {
     if (BITS <= 4) {
         return ivec2(0, (high << 16) + rest);

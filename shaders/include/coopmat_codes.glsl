@@ -1,5 +1,5 @@
-// Codes of projection_coopmat and projection_parts: their way from memory, a chunk ahead, to shared memory, as bytes, with the scales and
-// biases.
+// How codes of projection_coopmat and projection_parts get from memory, a chunk ahead, to shared memory, as bytes, with
+// the scales and biases.
 //
 // Before the include: code_bytes.glsl; what the kernel declares of its matrices and places in shared memory, and which
 // of them the team has.

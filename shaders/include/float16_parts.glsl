@@ -28,7 +28,7 @@ uvec4 pack_run(vec4 a, vec4 b) {
 // 2^n, or 0 if that is not a normal number; n <= 127.
 float power_or_zero(int n) { return n < -126 ? 0.0 : exp2_int(n); }
 
-// The power of two that brings a row whose largest magnitude is top below 2^15.
+// The exponent of the power of two that brings a row whose largest magnitude is top below 2^15.
 int row_exponent(float top) {
     uint bits = magnitude_bits(top);
     return bits == 0u ? 0 : 14 - (max(int(bits >> 23), 1) - 127);

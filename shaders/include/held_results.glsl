@@ -1,12 +1,12 @@
-// The sums that the teams of projection_held have of their tiles: added up, finished and stored.
+// Adds up the sums that the teams of projection_held have of their tiles, and finishes and stores the results.
 #ifndef HELD_RESULTS_GLSL
 #define HELD_RESULTS_GLSL
 
-// What teams have of an element of a tile, added up in the order of projection_sums.glsl. Teams after the last chunk
+// These add up the teams' sums of an element of a tile in the order of projection_sums.glsl. Teams after the last chunk
 // have zeros.
 float team_sum(uint team, uint t, uint at) { return uintBitsToFloat(work[sums_from(team, t) + at / 4][at & 3u]); }
 
-// Of the chunk that a team has, or two teams half each.
+// The sum of a chunk, which is a team's, or two teams' with half of it each.
 float chunk_sum(uint team, uint t, uint at) {
     return CHUNK == CHUNK_UNITS ? team_sum(team, t, at) : team_sum(team, t, at) + team_sum(team + 1, t, at);
 }
@@ -36,8 +36,8 @@ float add_round(float total, uint t, uint i) {
     return total;
 }
 
-// A thread's results are those of tile mine / TILE, pairs counting once; element i of a tile is in row i % 16 of w
-// and i / 16 of x.
+// Result `mine` of a turn is element mine % TILE of tile mine / TILE, where a pair of tiles counts once; element i of a
+// tile is in row i % 16 of w and row i / 16 of x.
 const uint RESULTS = TILES / SIDES * TILE;
 
 uint residual_at(uint turn, uint mine) {

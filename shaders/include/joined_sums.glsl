@@ -34,7 +34,7 @@ float squares_of_lane(uint row, uint lane) {
 
 shared float lane_squares[SUM_LANES];
 
-// 1/rms of a row, of which the first SUM_LANES threads give what these lanes add up. Called by all threads together.
+// 1/rms of a row; in the first SUM_LANES threads, of_lane is what their lanes add up. Called by all threads together.
 float joined_factor(float of_lane, float eps) {
     if (gl_LocalInvocationIndex < SUM_LANES) {
         lane_squares[gl_LocalInvocationIndex] = of_lane;

@@ -8,7 +8,7 @@
 shared uint arrived_s;
 
 // Overlapping relies on volatile loads reading memory when they are issued (RATIONALE.md, Dispatches that wait by
-// themselves). So those behind the arrival need no barrier of their own, which takes an H200 up to 0.8 µs.
+// themselves). So loads after the arrival need no barrier of their own, which takes an H200 up to 0.8 µs.
 #ifdef OVERLAP_GLSL
 const bool ACQUIRES = OVERLAP == 0;
 #else

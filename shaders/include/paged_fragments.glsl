@@ -2,10 +2,10 @@
 // (fragments.glsl). A slot, which is a subgroup, takes 16 keys of a page at a time, for all query heads of its
 // workgroup. With g = lane / 4 and t = lane % 4, a lane has:
 //
-//   of queries  head g % HEADS, of each 32 elements those from 8t to 8t + 7, in two parts: rows g and g + 8 of matrices
+//   of queries  elements 8t to 8t + 7 of every 32 of head g % HEADS, in two parts: rows g and g + 8 of matrices
 //   of keys     the same elements of keys g and g + 8: column g of two matrices
-//   of scores   its head's, of keys 2t, 2t + 1, 2t + 8 and 2t + 9
-//   of values   of these keys, and of each 32 elements, those from 4g to 4g + 3: rows g and g + 8 of two matrices
+//   of scores   those of its head and keys 2t, 2t + 1, 2t + 8 and 2t + 9
+//   of values   elements 4g to 4g + 3 of every 32 of these keys' values: rows g and g + 8 of two matrices
 //   of results  these elements, of columns 2t and 2t + 1. Column c is head c % HEADS, by the high parts of weights in
 //               the first HEADS columns and by the low ones in the next. Further ones repeat them.
 //

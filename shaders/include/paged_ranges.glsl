@@ -1,4 +1,4 @@
-// Ranges of a row's keys, and how the results of the workgroups that have them are combined: each slot of lanes has a
+// Ranges of a row's keys, and how the results of their workgroups are combined: each slot of lanes has a
 // running maximum and sum of its own for up to HEADS query heads of one key head, which are merged at the end of a
 // range. A row has a range for every KEYS keys that it sees, up to MOST_SPLITS. Of several workgroups, the last to
 // finish combines their results.
@@ -63,7 +63,7 @@ vec3 merge_slots(uint first, uint h, uint d) {
     return vec3(sum, top, all);
 }
 
-// Stores STORED heads' output rows, or this range's part of them. All threads together.
+// Stores STORED heads' output rows, or this range's part of them. Called by all threads together.
 void store_some(uint first, uint output_row, uint dv_first, bool is_all) {
     put_heads(first);
     barrier();

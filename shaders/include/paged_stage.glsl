@@ -58,7 +58,7 @@ void put_quad(uint to, uvec4 v) {
 }
 
 // Puts loaded quads into the stage, and takes their scales from there. kind: 0 for keys, 1 for values. seen: how many
-// keys exist. Those behind them get scales of zero, since anything may be in their place; for keys it is BATCH, since
+// keys exist. Those after them get scales of zero, since anything may be in their place; for kind 0 it is BATCH, since
 // weigh drops their scores. new_key: the place in the batch of a key that is in no page yet, if less than BATCH.
 void put(uvec4 quads[LOADS], uint kind, uint seen, uint new_key) {
     subgroupBarrier(); // what is there has been read
@@ -82,7 +82,7 @@ void put(uvec4 quads[LOADS], uint kind, uint seen, uint new_key) {
     }
 }
 
-Place current, next; // of the keys whose loads are under way, and of those behind them
+Place current, next; // of the keys whose loads are under way, and of those after them
 
 // Begins the loads of the slot's first keys, with VALUES_AHEAD of their values, too.
 void load_first(uint table_row, uint key_head, uint key, uint end) {

@@ -17,7 +17,7 @@ uint table_row;
 
 int sequence_of(uint row) { return sequences[p.sequence_offset + row * p.sequence_stride]; }
 
-// Notes where tiles begin in a block. All threads together.
+// Notes where tiles begin in a block. Called by all threads together.
 void find_begins(uint block) {
     barrier(); // the block before has been read
     if (gl_LocalInvocationIndex < BLOCK / 32) {
@@ -34,7 +34,7 @@ void find_begins(uint block) {
     barrier();
 }
 
-// The first row behind one where a tile begins, or the end of the block.
+// The first row after `at` where a tile begins, or the end of the block.
 uint next_begin(uint block, uint at) {
     uint word = at / 32, bits = begins_s[word] & (0xfffffffeu << (at & 31u));
     while (bits == 0 && word + 1 < BLOCK / 32) {
@@ -43,7 +43,7 @@ uint next_begin(uint block, uint at) {
     return min(p.rows, block + (bits == 0 ? BLOCK : word * 32 + findLSB(bits)));
 }
 
-// Finds the rows of a tile; false: there are fewer tiles. All threads together.
+// Finds the rows of a tile; false: there are fewer tiles. Called by all threads together.
 bool find_tile(uint number) {
     uint before = 0;
     for (uint block = 0; block < p.rows; block += BLOCK) {
@@ -65,7 +65,7 @@ bool find_tile(uint number) {
     return false;
 }
 
-// Notes what the tile's rows see, and returns one past the last key of any. All threads together.
+// Notes what the tile's rows see, and returns one past the last key of any. Called by all threads together.
 uint find_ends() {
     uint sequence = uint(sequence_of(first)), at = gl_LocalInvocationIndex;
     table_row = p.table_offset + sequence * p.table_strides[0];

@@ -163,9 +163,9 @@ struct PagedSDPAParams {
 // not depend on anything, so that a row's result does not either; the more keys, the longer, so that there are few.
 #define PAGED_RANGES 5
 #define PAGED_RANGE_BEGIN(i) ((i) == 0 ? 0 : (i) < 4 ? 128u << (i) : 4096)
-// What they find, of [key heads, ranges, rows, query heads of a key head]: sums of weighted values, in whole matrices,
-// and behind them matrices of the highest score, the same in all columns, and of weights that are still to be added up,
-// and the exponent of the sums' unit, or a NaN for rows that see a number that is not finite.
+// What they find, as [key heads, ranges, rows, query heads of a key head]: sums of weighted values in whole matrices,
+// then a matrix of the highest score, the same in all columns, and one of weights that are still to be added up, and
+// the exponent of the sums' unit, which is a NaN for rows that see a number that is not finite.
 #define PAGED_PART_TOP 0
 #define PAGED_PART_WEIGHTS 16
 #define PAGED_PART_EXPONENT 32

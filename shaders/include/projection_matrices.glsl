@@ -1,5 +1,5 @@
-// The matrices of projection_coopmat, projection_parts and projection_fragments: bindings of a matrix, its scales and biases, and its result,
-// from slot on; and weight0, weight1 and so on, a single weight of it.
+// The matrices of projection_coopmat, projection_parts and projection_fragments: bindings of a matrix, its scales and
+// biases, and its result, from slot on; and weight0, weight1 and so on, a single weight of it.
 //
 // Before the include: code_bytes.glsl; GROUP_SHIFT and UNIT_SCALES; y_DT.
 #ifndef PROJECTION_MATRICES_GLSL

@@ -2,8 +2,8 @@
 // alike, so that a row has the same bits whichever kernel computes it. So the
 // compiler must not contract any of these products and sums.
 //
-// The order: of a chunk of 4 units of 32 columns, pairs of units are added up, and then
-// the pairs, as far as integers have not already been (unit_integers.glsl). Chunks are
+// The order: in a chunk of 4 units of 32 columns, pairs of units are added up, and then
+// the pairs, unless their integers already were (unit_integers.glsl). Chunks are
 // added up in the order of the columns into parts of 16 units, or slices of 8. A slice of
 // 32 units is the sum of two parts, and slices are added up in the order of the columns.
 // Units beyond the last are zeros.

@@ -4,12 +4,12 @@
 #ifndef PROJECTION_WEIGHTS_GLSL
 #define PROJECTION_WEIGHTS_GLSL
 
-// A pair whose matrices are one: the second one's rows follow the first one's, which has as many.
+// Whether the pair's matrices are one in memory: the second has as many rows as the first, and they follow those.
 const bool ONE_PAIR = PAIR && ONE_MATRIX != 0;
 
 // In each buffer: BITS words of the unit of each stream, then the words that contain the scale and bias
-// (without biases: both scales) of the streams whose sums the lane completes (kept_stream); of a pair without
-// ONE_PAIR those of either matrix. These are kept as loaded: any operation on them here would have to wait for the
+// (without biases: both scales) of the streams whose sums the lane completes (kept_stream); for a pair without
+// ONE_PAIR, those of both matrices. These are kept as loaded: any operation on them here would have to wait for the
 // load, and so would everything after it.
 const uint KEPT = STREAMS > SPAN ? STREAMS / SPAN : 1;
 uint words[2 * STREAMS * BITS];
@@ -26,7 +26,7 @@ const uint RUN = BITS % 4 == 0 ? 4 : BITS % 2 == 0 ? 2 : 1; // words of one load
 // The buffers of matrix i: words, scales, biases, out. fetch##i starts the loads of the units of a slice of ROWS rows of
 // matrix `set`: i, or with ONE_MATRIX any of them; with ONE_PAIR the first one, whose offsets then serve for both and
 // take fewer registers. weight##i is an element. Loads are volatile, since drivers would otherwise move them to where
-// their values are needed, behind the barrier that ends the preparation of x.
+// their values are needed, after the barrier that ends the preparation of x.
 #define MATRIX(i, slot) \
     layout(set = 0, binding = slot) volatile readonly buffer w##i##_Block1 { uint data[]; } w##i##_1; \
     layout(set = 0, binding = slot) volatile readonly buffer w##i##_Block2 { uvec2 data[]; } w##i##_2; \

@@ -6,7 +6,7 @@
 // The quads of a piece of each row, in planes: quad j of unit i is at j * PIECE_UNITS + i.
 const uint X_QUADS = LIMBS ? 6 : 8; // of a unit
 shared uvec4 staged[X_ROWS * X_QUADS * PIECE_UNITS];
-// Of the unit's span the sum, and with LIMBS the number that the integers are multiples of.
+// For each unit, the sum of its span and, with LIMBS, the number that the span's integers are multiples of.
 shared vec2 unit_stats[X_ROWS * PIECE_UNITS];
 shared ivec4 unit_starts[SPAN > 1 ? X_ROWS * PIECE_UNITS : 1]; // what sums of a unit begin with, by eight columns
 shared float unit_squares[NORM == 0 ? 1 : X_ROWS * UNITS]; // sums of squares before the gain
@@ -34,7 +34,7 @@ vec4 x_in(uint m, uint quad) {
 
 vec4 with_gain(vec4 v, uint quad) { return NORM == 2 ? gained(v, gain_quad(p.gain_offset + 4 * quad)) : v; }
 
-// The columns of a row that a thread loads eight at a time: that many eights.
+// How many groups of eight columns of a row a thread loads.
 const uint EIGHTS = (PIECE_UNITS * 4 + THREADS - 1) / THREADS;
 
 // The n-th of them. The last threads repeat a whole span, so that neighbouring threads always have one.

@@ -97,8 +97,8 @@ bool any_nan(uvec4 bits) {
     return bits_nan(bits.x, x_DT) || bits_nan(bits.y, x_DT) || bits_nan(bits.z, x_DT) || bits_nan(bits.w, x_DT);
 }
 
-// Joins n quads with a partial result of log_sum_exp. Bits depend on n, so on AHEAD. With the largest of them known first, an element takes one
-// exponential, and fewer than half of the instructions of join_exps.
+// Joins n quads with a partial result of log_sum_exp. The result's bits depend on n, and so on AHEAD. Since their largest
+// element is found first, each takes one exponential and fewer than half of the instructions of join_exps.
 #define JOIN_EXPS(partial_, v, n) { \
     Extent extent = Extent(uintBitsToFloat(partial_.x), 0.0); \
     [[unroll]] for (uint j = 0u; j < n; j++) { \

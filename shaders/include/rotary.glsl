@@ -20,7 +20,7 @@ float inverse_frequency(uint i) {
     return scale_by(q * f + 1.0, int(clamp(n, -250.0, 250.0)));
 }
 
-// a / b, nearly correctly rounded: large angles show every unit of the quotient.
+// a / b, nearly correctly rounded: in large angles, an error of a unit in the last place would matter.
 float quotient(float a, float b) {
     precise float q = a / b;
     if (magnitude_bits(q) >= INF_BITS || magnitude_bits(b) >= INF_BITS) {

@@ -3,7 +3,8 @@
 #ifndef SAMPLE_BINS_GLSL
 #define SAMPLE_BINS_GLSL
 
-// Of the likeliest tokens, as many are kept as have less than this count and this weight before them.
+// A token is kept if there are fewer than `count` tokens before it, from the likeliest on, and their weight is below
+// `mass`.
 struct Limits {
     uint count;
     uvec2 mass;
@@ -23,11 +24,12 @@ Limits limits_of(uvec2 total) {
 
 bool reaches(uvec3 sum, Limits limits) { return sum.x >= limits.count || !wide_less(sum.yz, limits.mass); }
 
-// Bins in shared memory, three words each: a count and a weight. Of each 8, one more word is not used, so that threads
-// with 8 of them use different banks.
+// Bins in shared memory, three words each: a count and a weight. An unused word follows every eight bins, so that
+// threads with eight of them each use different banks.
 const uint BIN_WORDS = 3u * SAMPLE_BINS + SAMPLE_BINS / 8u;
 const uint FEWER_BINS = 256u, FEWER_WORDS = 3u * FEWER_BINS + FEWER_BINS / 8u;
-// Also the list, the sums of parts, and fewer bins behind them, which together take more than BIN_WORDS.
+// The same memory also holds the list, the sums of parts and, after them, FEWER_BINS bins; together they need more than
+// BIN_WORDS.
 shared uint bins[SAMPLE_LIST_WORDS * SAMPLE_LIST + 3u * SAMPLE_MOST_PARTS + FEWER_WORDS];
 
 uint bin_at(uint from, uint b) { return from + 3u * b + b / 8u; }

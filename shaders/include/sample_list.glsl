@@ -1,5 +1,5 @@
-// The list of sample.comp, and the draw from it alone, for a small top-k: at least k tokens are as likely as the k-th of
-// the parts' best tokens, so those that are as likely are listed. Include it after sample_bins.glsl.
+// The list of sample.comp, and the draw from the list alone, for a small top-k. The k-th of the parts' best tokens is a
+// limit: at least k tokens are as likely as it, and those are listed. Include it after sample_bins.glsl.
 #ifndef SAMPLE_LIST_GLSL
 #define SAMPLE_LIST_GLSL
 
@@ -18,7 +18,7 @@ void list_token(uint key, uint c) {
     if (of_part > PART_LISTED) {
         return;
     }
-    // One more than it may have makes the list too long.
+    // If the part has too many tokens, this makes the list too long, so that it is not used.
     uint i = atomicAdd(scratch[row_words + SAMPLE_LISTED], of_part < PART_LISTED ? 1u : SAMPLE_LIST + 1u);
     if (i >= SAMPLE_LIST || of_part == PART_LISTED) {
         return;
@@ -53,7 +53,7 @@ void load_list(uint n) {
     }
 }
 
-// Tokens of the list that compete for the last places, by their numbers in the list, in shared memory behind all else.
+// Tokens of the list that compete for the last places, by their numbers in the list, at the end of the shared memory.
 const uint RIVALS_FROM = SAMPLE_LIST_WORDS * SAMPLE_LIST + 3u * SAMPLE_MOST_PARTS;
 shared uint rivals;
 
@@ -74,7 +74,7 @@ bool lists() { return filters_count() && chosen.top_k <= bests() && bests() <= g
 
 shared uint limit; // the key of the last token that is listed
 
-// Finds the limit among the parts' best tokens, of which this thread's is given. All threads together.
+// Finds the limit among the parts' best tokens, of which this thread's is given. Called by all threads together.
 void find_limit(uint key) {
     uint t = gl_LocalInvocationID.x, rank = 1u, n = bests();
     barrier();

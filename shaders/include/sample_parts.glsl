@@ -6,8 +6,8 @@
 
 float bins_of_distance; // how many bins of the histogram a unit of natural_exponent() has
 
-// The bins span a multiple of the distance of the least likely of those tokens that threads found to be their best; the
-// last one has what is beyond. The more tokens a thread has, the likelier is its best one.
+// `lowest` is the key of the least likely of the threads' best tokens. The bins span a multiple of its distance, and the
+// last bin has everything beyond. The more tokens a thread has, the likelier its best one is, so the larger the multiple.
 void set_distances(uint lowest) {
     float distance = float(max(natural_exponent(lowest), 1u)), times = run > AHEAD * gl_WorkGroupSize.x ? 2.5 : 1.5;
     bins_of_distance = float(SAMPLE_BINS) / times / distance;
@@ -64,8 +64,8 @@ void load_histogram() {
     }
 }
 
-// The bin in which the tokens that are kept end, and what precedes it; or, if everything is kept, a bin behind the
-// last.
+// The bin in which the tokens that are kept end, and what precedes it; or, if everything is kept, a bin past the last
+// one.
 struct Bound {
     uint bin;
     uvec3 before;
@@ -96,7 +96,7 @@ void weigh_part(uint last_bin) {
     }
 }
 
-// Sums of parts in shared memory, behind the list.
+// Sums of parts in shared memory, after the list.
 uint part_at(uint i) { return SAMPLE_LIST_WORDS * SAMPLE_LIST + 3u * i; }
 uvec3 part_sum(uint i) { return uvec3(bins[part_at(i)], bins[part_at(i) + 1u], bins[part_at(i) + 2u]); }
 

@@ -157,7 +157,7 @@ uvec2 random_part(uvec2 total) {
 
 // Stores the first token of the part at which the running sum exceeds the target. The sum starts from `before`, that of
 // earlier parts. If `alone`, the part is the whole row, and the target is drawn here. Threads have neighbouring tokens,
-// and go through them twice: for their sums, and one of them for the token. All threads together.
+// and go through them twice: for their sums, and one of them for the token. Called by all threads together.
 void draw_from_part(Last last, bool alone, uvec2 target, uvec3 before) {
     uint each = (run + gl_WorkGroupSize.x - 1u) / gl_WorkGroupSize.x;
     uint begin = part * run + gl_LocalInvocationID.x * each, end = min(part_end(), begin + each);

@@ -20,7 +20,8 @@ vec4 finite4(vec4 v, inout uint flags) {
                 finite_or_zero(v.w, flags));
 }
 
-// Scales a lane's elements by its row's power of two and returns the row's exponent. All lanes of the row together.
+// Scales a lane's elements by its row's power of two and returns the row's exponent. Called by all lanes of the row
+// together.
 int scale_run(inout vec4 a, inout vec4 b) {
     uint flags = 0;
     a = finite4(a, flags);

@@ -36,7 +36,8 @@ void add_special(uint v_from, uint key0, uint end) {
     }
 }
 
-// Replaces the elements of the thread's block to which values that are not finite contribute. All threads together.
+// Replaces the elements of the thread's block to which values that are not finite contribute. Called by all threads
+// together.
 void store_special(uint row0, uint rows, uint batch, uint head0) {
     [[unroll]] for (uint r = 0; r < 4; r++) {
         uint row = row0 + tile_row(r);

@@ -9,10 +9,10 @@
 
 struct UnitDigits {
     uvec2 digits[3]; // of the lane's eight columns
-    // Of the span: the number that the integers are multiples of, the sum, and what sums of products begin with.
-    float multiple, sum;
-    int start;
-    float square; // of the unit: the sum of squares before the gain
+    float multiple; // the number that the span's integers are multiples of
+    float sum;      // of the span
+    int start;      // what sums of the span's products begin with
+    float square;   // the unit's sum of squares, before the gain
 };
 
 // The lane's digits; even_first: whether the even ones of eight columns come first, like the codes of a masked word.
