@@ -55,8 +55,8 @@ type RegionStats struct {
 	// Barriers counts those of one replay: what RegionDescription marks between
 	// dispatches, and on Vulkan also those between the region and other work.
 	Barriers uint64
-	// Overlaps counts dispatches that wait for results by themselves instead of behind
-	// a barrier (WithOverlap). With KOMPUTE_GO_VALIDATION=1 they do both.
+	// Overlaps counts dispatches that wait for results themselves instead of at a
+	// barrier (WithOverlap). With KOMPUTE_GO_VALIDATION=1 they do both.
 	Overlaps         uint64
 	DescriptorWrites uint64 // once, when it was captured
 	RecordedCommands uint64 // once, when it was captured

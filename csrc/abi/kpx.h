@@ -297,7 +297,7 @@ kpx_result kpx_replay(kpx_stream *stream, kpx_region *region, uint32_t times, ui
 typedef struct {
     uint64_t ops, fused_ops;       /* as appended; as recorded, after the passes of csrc/fusion */
     uint64_t dispatches, barriers; /* of one replay */
-    uint64_t overlaps;             /* dispatches that wait for results by themselves instead of behind a barrier */
+    uint64_t overlaps;             /* dispatches that wait for results themselves instead of at a barrier */
     uint64_t descriptor_writes, recorded_commands; /* done once */
     uint64_t transient_bytes_unplanned,
         transient_bytes; /* memory of the region's own tensors without and with planning */

@@ -24,7 +24,7 @@ class Overlap {
         find_writers();
     }
 
-    // A kernel awaits all that it can, also behind a barrier: several forms of it in turn would not stay in the
+    // A kernel awaits all that it can, even after a barrier: several forms of it in turn would not stay in the
     // instruction caches.
     void decide() {
         for (uint32_t i = 0; i < bits_.size(); i++) {
@@ -112,8 +112,8 @@ class Overlap {
             if (bits_[i] == 0) {
                 continue;
             }
-            // Some are bound several times, in place of absent ones; of those that it also writes, such as a cache of
-            // keys, it reads a part that only the device knows.
+            // A tensor may be bound several times, in place of absent ones, but counts once. One that the dispatch
+            // also writes, such as a cache of keys, does not count: only the device knows which part of it is read.
             std::unordered_set<const Buffer *> seen;
             const Use *uses = program_.uses(program_.nodes()[i]);
             const uint32_t n = program_.nodes()[i].layout.bindings;

@@ -33,7 +33,7 @@ static void place(const Axes &axes, uint32_t shape[3], uint32_t strides[3]) {
     fill_back(strides, 3, axes.strides[0], axes.rank, 0);
 }
 
-// Makes the unit that is moved four words instead of an element, if the axes behind the gathered one consist of
+// Makes the unit that is moved four words instead of an element, if the axes after the gathered one consist of
 // whole, contiguous units.
 static bool widen_rows(GatherParams &params, const Axes &post, uint32_t bytes) {
     const uint32_t unit = 16 / bytes;

@@ -41,7 +41,7 @@ uint32_t rows_of_lane(int64_t rows, uint32_t most) {
 }
 
 int64_t lane_rounds(int64_t cols, int64_t group, int64_t results) {
-    constexpr int64_t kOfUnit = 50; // of SUM_NOT_FINITE, for 32 columns none of which is finite
+    constexpr int64_t kOfUnit = 50; // rounds of SUM_NOT_FINITE for 32 columns none of which is finite
     return cols / 32 + 2 * cols / group + results * (cols / 32 * kOfUnit + 1);
 }
 

@@ -11,7 +11,7 @@ namespace kpx {
 
 namespace {
 
-constexpr int64_t kLeastIdleRows = 33;           // of products of which a compute unit has little to do
+constexpr int64_t kLeastIdleRows = 33;           // of products that give each compute unit little to do
 constexpr int64_t kMostFragmentSums = 256 << 20; // bytes of the sums of parts
 
 } // namespace

@@ -143,7 +143,7 @@ class Planner {
         fill_subgroups(l, most_slots);
     }
 
-    // How much more registers codes take than those of 4 bits.
+    // How many times as many registers codes take as those of 4 bits.
     uint32_t width() const { return shape_.bits > 4 ? 2 : 1; }
 
     uint32_t units() const { return std::max(1u, device_.compute_units); }

@@ -18,7 +18,7 @@ constexpr int64_t kMostSums = 64 << 20; // bytes of the sums of parts
 // Codes of 4 bits with less to do take projection_held, so the limit decides for others.
 constexpr int64_t kLeastPartWork = 60;
 
-// Where dispatches overlap, products of more rows than these are faster behind a barrier.
+// Where dispatches overlap, products of more rows than these are faster after a barrier.
 constexpr int64_t kMostAwaitedRows = 8;
 
 PartTiles plan_parts(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {

@@ -113,7 +113,7 @@ QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &
     return q;
 }
 
-// Whether a tensor can hold what is prepared of x: up to four bytes an element, and some rows behind the last.
+// Whether a tensor can hold what is prepared of x: up to four bytes an element, and some rows past the last.
 static bool rows_fit(const DeviceTraits &device, const QuantizedProduct &x) {
     constexpr uint64_t kSpareRows = 32, kPadding = 256; // of a row
     return (x.p.x.rows + kSpareRows) * (x.p.x.cols + kPadding) * 4 <= device.max_tensor_bytes;

@@ -14,7 +14,7 @@ PartsPlan::PartsPlan(const QuantizedProduct &x) {
 OperandParts operand_parts(Lowering &lowering, const QuantizedProduct &x, const PartsPlan &plan) {
     const DeviceTraits &device = lowering.device();
     const int64_t rows = x.p.x.rows, n = x.p.n;
-    // Fragments have whole tiles of rows, and loads are begun behind the last one.
+    // Fragments have whole tiles of rows, and loads are begun past the last one.
     const int64_t x_rows = plan.fragments ? divide_up(rows, 16) * 16 + 16 : rows;
     const int64_t copies = plan.fragments && x.op.group_size > 16 ? 2 : 1; // of a scale
     const OperandParts out{lowering.scratch(DT_UINT32, {plan.x_parts, x_rows, plan.x_runs * 4}),

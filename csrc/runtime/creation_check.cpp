@@ -82,7 +82,8 @@ VKAPI_ATTR VkResult VKAPI_CALL map_memory(VkDevice device, VkDeviceMemory memory
     return noted(result == VK_SUCCESS && *out == nullptr ? VK_ERROR_MEMORY_MAP_FAILED : result);
 }
 
-// Hides uncached host memory from Kompute's search, if there is any cached, and more types than there can be.
+// Limits the number of types to what the array can hold, whatever the driver says. If cached memory is preferred and
+// there is some, hides every other type from Kompute's search.
 VKAPI_ATTR void VKAPI_CALL memory_properties(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties *out) {
     real.memory_properties(device, out);
     out->memoryTypeCount = std::min(out->memoryTypeCount, VK_MAX_MEMORY_TYPES);

@@ -270,7 +270,7 @@ void Device::settle() {
     kernels_->save_cache();
 }
 
-// Other failures than a lost device are a lack of memory, which may end.
+// Any failure other than a lost device is a lack of memory, which may be temporary.
 void Device::drain(Queue &queue) noexcept {
     constexpr int kTries = 100;
     constexpr std::chrono::milliseconds kPause{1};

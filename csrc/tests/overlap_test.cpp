@@ -1,4 +1,4 @@
-// Dispatches of a region that wait for results by themselves instead of behind barriers.
+// Dispatches of a region that wait for results themselves instead of at barriers.
 #include <cmath>
 
 #include "failing.hpp"
@@ -142,7 +142,7 @@ TEST(several_rows_that_wait_need_no_barrier) {
         CHECK(got.results == want.results && got.results[0] != got.results[1]);
         CHECK(want.stats.overlaps == 0 && got.stats.dispatches == want.stats.dispatches);
         if (is_cpu_driver()) { // elsewhere, which kernels take so little work depends on the device
-            // Sums of parts are behind barriers, and so is the caller's x.
+            // There are barriers before what reads sums of parts or the caller's x.
             CHECK(got.stats.overlaps >= 2 && got.stats.dispatches == (disabled == held ? 8 : 4));
         }
     }

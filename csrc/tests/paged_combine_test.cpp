@@ -1,4 +1,4 @@
-// paged_sdpa_combine, which runs behind a kernel that only some devices have: here by itself, with parts made up, and
+// paged_sdpa_combine, which runs after a kernel that only some devices have: here by itself, with parts made up, and
 // for rows that it computes itself beside paged_sdpa.
 #include <algorithm>
 #include <cmath>
