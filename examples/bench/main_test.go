@@ -104,7 +104,7 @@ func TestThreadsAreCompared(t *testing.T) {
 func TestTables(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"--shape", "demo", "--device", "cpu", "-p", "4", "-n", "2", "-r", "1", "--profile", "1"}, &out, io.Discard))
-	for _, want := range []string{"mote-4bit on ", "pp4", "the prompt pp4 by op", "the prompt's last piece as a region of 4 rows, behind 0 tokens", "tg2", "region", "eager", "share", "quantized_matmul", "gaps with a barrier", "unplanned"} {
+	for _, want := range []string{"mote-4bit on ", "pp4", "the prompt pp4 by op", "the prompt's last piece as a region of 4 rows, after 0 tokens", "tg2", "region", "eager", "share", "quantized_matmul", "gaps with a barrier", "unplanned"} {
 		require.Contains(t, out.String(), want)
 	}
 }

@@ -57,7 +57,8 @@ func streamRate(ctx context.Context, m *kompute.Manager, code []uint32, elements
 	return 8 * float64(words) / took.Seconds(), err
 }
 
-// That many workgroups keep a GPU busy; on a CPU driver they would take long.
+// probeGroups returns how many workgroups a probe has, and the rounds of each: enough to keep a GPU
+// busy, and few on a CPU driver, where these would take long.
 func probeGroups(m *kompute.Manager) (groups, rounds uint32) {
 	if m.Device().Info().Type == "cpu" {
 		return 16, 256

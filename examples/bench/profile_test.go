@@ -49,7 +49,7 @@ func TestProfileOfManyKeys(t *testing.T) {
 func isAttentionParts(k kernel) bool { return strings.HasPrefix(k.name(), "attention_parts ") }
 
 // A profile lists as many dispatches as a token has, and the profile of eager
-// tokens as many norms and products as the model has. All take time, but for attention's second
+// tokens as many norms and products as the model has. All take time, except for attention's second
 // loop where there are few keys.
 func checkProfile(t *testing.T, p *profile, region work, manyKeys bool) {
 	require.Positive(t, p.ReplayNanos)

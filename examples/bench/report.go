@@ -136,7 +136,7 @@ func (p *profile) print(w io.Writer) error {
 	if len(p.Kernels) > 0 {
 		what := fmt.Sprintf("a token of the region at depth %d", p.Depth)
 		if p.Rows > 0 {
-			what = fmt.Sprintf("the prompt's last piece as a region of %d rows, behind %d tokens", p.Rows, p.Depth)
+			what = fmt.Sprintf("the prompt's last piece as a region of %d rows, after %d tokens", p.Rows, p.Depth)
 		}
 		if p.Clients > 0 {
 			what = fmt.Sprintf("a step of %s, of %s", counted(p.Clients, "client"), counted(p.Rows, "row"))
