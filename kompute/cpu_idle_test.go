@@ -28,7 +28,7 @@ func TestAnIdleCPUDeviceUsesNoCPU(t *testing.T) {
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
 	const idle = 500 * time.Millisecond
-	// What the process does besides, such as collecting garbage, may fall into one of these times.
+	// Other work of the process, such as collecting garbage, may fall into one of these intervals.
 	least := idle
 	for range 4 {
 		work()

@@ -11,15 +11,15 @@ import (
 
 // On the CPU backend, Upload copies wrapped memory, which is mostly a mapped file in pages of
 // 4 KiB, into huge pages. With small ones, processors spend a part of the time of a product of
-// one row with looking up addresses: docs/performance/cpu-kernels.md has the measurements.
+// one row looking up addresses: docs/performance/cpu-kernels.md has the measurements.
 
-// cpuUploads holds a device's copies of wrapped memory. They lie one behind another in blocks, since
+// cpuUploads holds a device's copies of wrapped memory. They lie one after another in blocks, since
 // most weights are smaller than a huge page. The garbage collector frees a block once all of its
 // tensors are closed.
 type cpuUploads struct {
 	mu    sync.Mutex
 	free  []byte        // the rest of the last block
-	taken *atomic.Int64 // bytes of all blocks that have not been freed; apart, since blocks must not refer to themselves
+	taken *atomic.Int64 // bytes of all blocks that have not been freed; a pointer, since blocks must not refer to cpuUploads
 	moved uint64        // counts the tensors of regions that have got a copy; dev.mu guards it
 }
 

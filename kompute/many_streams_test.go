@@ -31,7 +31,7 @@ func TestATensorRemembersNoClosedStream(t *testing.T) {
 				times[i] = time.Since(start)
 				require.NoError(t, s.Close())
 				if i%100 == 99 {
-					// Go frees no goroutine's descriptor, so that many that are late to end would look like memory that is kept.
+					// Go never frees a goroutine's descriptor, so many goroutines that end late would look like a leak.
 					awaitGoroutines(t, goroutines+10)
 				}
 			}

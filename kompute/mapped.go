@@ -43,7 +43,7 @@ func (m *Mapped[T]) Tensor() *Tensor[T] {
 // View returns the tensor's view, as Tensor.View does.
 func (m *Mapped[T]) View() *View { return m.Tensor().View() }
 
-// Err tells why the tensor is unusable, or nil, as Tensor.Err does.
+// Err returns why the tensor is unusable, or nil, as Tensor.Err does.
 func (m *Mapped[T]) Err() error { return m.Tensor().Err() }
 
 // Close closes the tensor, as Tensor.Close does; Peek fails from then on.

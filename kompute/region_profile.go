@@ -11,7 +11,7 @@ import (
 // RegionProfile breaks down the time of a replay. As JSON, times are in
 // nanoseconds.
 type RegionProfile struct {
-	Times int `json:"times"` // replays behind each median
+	Times int `json:"times"` // how many replays each median is of
 	// Replay is the median time of one replay, from its start to its end on the
 	// device, with nothing measured inside.
 	Replay time.Duration `json:"replay_ns"`

@@ -143,7 +143,7 @@ type clock struct {
 
 func (c clock) time(ns uint64) time.Time { return c.at.Add(time.Duration(int64(ns - c.ns))) }
 
-// processClock is the clock of the CPU backend.
 var processStart = time.Now()
 
+// processClock is the clock of the CPU backend: nanoseconds since the program started.
 func processClock() uint64 { return uint64(time.Since(processStart)) }

@@ -153,7 +153,8 @@ func (q *vulkanQueue) retryOutOfMemory(f func() error) error {
 }
 
 // retryAfter calls f when the stream's work is done and unreachable tensors are
-// collected. If the stream's context ends first, memory stays short.
+// collected. If the stream's context ends first, it returns short, joined
+// with the context's error.
 func (q *vulkanQueue) retryAfter(short error, f func() error) error {
 	ctx := q.s.context()
 	value, err := q.flush()

@@ -86,9 +86,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// lesser are devices that a Vulkan device is made to look like: without features, and
-// without kernels. On each other kernels, variants and launches are the best ones. Only the ops in fallbacks
-// may have no kernel for some of their cases.
+// lesser are devices that a Vulkan device is made to look like: without some features and
+// kernels, so that on each of them other kernels, variants and launches are the best ones. Only
+// the ops in fallbacks may have no kernel for some of their cases.
 var lesser = []struct {
 	masked, disabled, fallbacks []string
 }{

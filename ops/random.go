@@ -16,10 +16,10 @@ var randomCPU = onCPU(func(a []array.Array, p *opdef.RandomParams) error {
 // RandomStateSize is the length of the state that random ops draw from.
 const RandomStateSize = opdef.RandomStateSize
 
-// RandomState returns the content of such a state, a uint32 tensor [RandomStateSize]. Ops do not
-// change the state: the same state always gives the same numbers, and one with another seed or
-// counter gives others. A region that should draw new numbers in each replay adds (0, 0, 1, 0) to
-// its state with [Add].
+// RandomState returns the content of the state that random ops draw from, a uint32 tensor
+// [RandomStateSize]. Ops do not change the state: the same state always gives the same numbers,
+// and one with another seed or counter gives others. A region that should draw new numbers in
+// each replay adds (0, 0, 1, 0) to its state with [Add].
 func RandomState(seed, counter uint64) []uint32 {
 	return []uint32{uint32(seed), uint32(seed >> 32), uint32(counter), uint32(counter >> 32)}
 }

@@ -13,7 +13,7 @@ import (
 //
 // # Errors
 //
-// ErrShape if there is no such axis, or it has no elements while the result
+// ErrShape if there is no such axis, or it has no elements and the result
 // would have some; ErrInvalid for the option Axes, as there is only one axis.
 func ArgMax[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int, options ...ReduceOption) *kompute.Tensor[uint32] {
 	return index(s, opdef.ReduceArgMax, x, axis, options)
@@ -31,7 +31,7 @@ func ArgMin[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], axis int
 //
 // # Errors
 //
-// ErrShape if logits has rank 0, or rows have no elements while there are some.
+// ErrShape if logits has rank 0, or there are rows and they have no elements.
 func Greedy[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T]) *kompute.Tensor[uint32] {
 	return index(s, opdef.ReduceGreedy, logits, -1, nil)
 }

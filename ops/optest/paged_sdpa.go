@@ -120,7 +120,7 @@ func pagedSDPAPlaces(t *testing.T, dev *kompute.Device) {
 	require.Equal(t, want, got[4*8*64:5*8*64])
 }
 
-// pagedSDPACompany checks that rows of a sequence have the same bits, whatever rows stand before and behind them and
+// pagedSDPACompany checks that rows of a sequence have the same bits, whatever rows stand before and after them and
 // wherever they are divided.
 func pagedSDPACompany(t *testing.T, dev *kompute.Device) {
 	r, u := newSource(87), &runner{suite: pagedSDPASuite(), dev: dev}
@@ -137,7 +137,7 @@ func pagedSDPACompany(t *testing.T, dev *kompute.Device) {
 	c.In["table"] = dense(array.Int32, table, 3, 16)
 	c.In["sequences"], c.In["lengths"] = dense(array.Int32, sequences, rows), dense(array.Int32, lengths, rows)
 	want := floats(u.result(t, dev, &c))
-	for _, part := range [][2]int{{0, 93}, {93, 160}, {31, 129}} { // as they stand behind others in the second call
+	for _, part := range [][2]int{{0, 93}, {93, 160}, {31, 129}} { // as they stand after others in the second call
 		other, before := c, 5+part[0]%7
 		q := floats(r.normal(array.Float32, 1, rows, 8, 64))
 		n := part[1] - part[0]

@@ -135,7 +135,7 @@ func randomPagedUpdate(t *rapid.T) Case {
 	return c
 }
 
-// pagedUpdateAlong: heads are independent, and elements but for those that share a scale.
+// pagedUpdateAlong: heads are independent, and so are elements, except for those that share a scale.
 func pagedUpdateAlong(c *Case, axis int) map[string]int {
 	switch {
 	case axis == 1:
