@@ -45,7 +45,7 @@ func LayerNorm(x, weight, bias, out array.Array, eps float32) error {
 	return nil
 }
 
-// standardize gives x the mean 0 and, but for eps, the variance 1. dst may be x.
+// standardize gives x the mean 0 and, except for the effect of eps, the variance 1. dst may be x.
 func standardize(dst, x []float32, eps float32) {
 	mean := sumInPieces(x, sumFloats) / float32(len(x))
 	dst = dst[:len(x)]

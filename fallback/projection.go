@@ -43,7 +43,7 @@ const (
 )
 
 // projectionStages are the products, with a loop before them that prepares many elements of x, or
-// one behind them that puts the parts of arg_max together.
+// one after them that puts the parts of arg_max together.
 func projectionStages(a []array.Array, op opdef.ProjectionParams) *Stages {
 	o := &opdef.Projection
 	s := &Stages{Loops: []Loop{{Kernel: o.Name}}}

@@ -125,7 +125,7 @@ func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte)
 	return c, large
 }
 
-// factors returns the scales or biases of rows with simd.GroupSlack numbers behind them: in
+// factors returns the scales or biases of rows with simd.GroupSlack numbers after them: in
 // place if possible, else in buf.
 func (m *QuantizedRows) factors(a *array.Array, first, rows int, buf []float32) []float32 {
 	n := rows * m.groups

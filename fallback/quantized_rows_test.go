@@ -39,7 +39,7 @@ func randomQuantized(t *testing.T, rng *rand.Rand, q Quantization, n, k int) (w,
 		w.Data[i] = byte(rng.Uint32())
 	}
 	groups := k / q.GroupSize
-	factors := func(dtype array.DType, apart int) array.Array { // with others before and behind
+	factors := func(dtype array.DType, apart int) array.Array { // with others before and after
 		before := rng.IntN(4)
 		a, err := array.New(dtype, before+n*groups*apart+rng.IntN(4))
 		require.NoError(t, err)

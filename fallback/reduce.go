@@ -15,7 +15,7 @@ func needsElements(k opdef.ReduceKind) bool {
 	return indexed(k) || k == opdef.ReduceAMax || k == opdef.ReduceAMin || k == opdef.ReduceLogSumExp
 }
 
-// result returns the type of the result for elements of the given type, or
+// reducedType returns the type of the result for elements of the given type, or
 // false if the kind does not accept them.
 func reducedType(k opdef.ReduceKind, dtype array.DType) (array.DType, bool) {
 	switch {

@@ -14,7 +14,7 @@ type pass struct {
 	run  func(g *Graph)
 }
 
-// passes are those of csrc/fusion/passes.def but for NativePasses, in the same order.
+// passes are those of csrc/fusion/passes.def except for NativePasses, in the same order.
 var passes = []pass{
 	{"dead_ops", deadOps},
 	{"attention", attention},

@@ -82,9 +82,9 @@ func (g *Graph) productFor(reader int, view Array) (int, *projection) {
 	return from.node, p
 }
 
-// madeRows returns the node of op that makes the rows of the projection n, whose number is id,
-// each of one row of its operand source; the projection is nil if there is none. If the product
-// divides rows into several, they are others than the source's.
+// madeRows returns the node of op that makes the rows of the projection n, whose number is id. Each
+// of these rows must be made from one row of that node's operand source: it is not so if the
+// product divides rows into several. The projection is nil if there is no such node.
 func madeRows[P any](g *Graph, id int, n *Node, op opdef.Op, source, out opdef.Operand) (maker int, params P, p *projection) {
 	p = projectionOf(n)
 	if p == nil || !p.plainX() {

@@ -188,7 +188,7 @@ func TestEnqueueingOnADeviceThatHangs(t *testing.T) {
 	}), context.DeadlineExceeded)
 }
 
-// Who waits for an event while its stream is being closed is not told that work is done which
+// A caller that waits for an event while its stream is being closed is not told that work is done which
 // the device has never done.
 func TestAnEventOfAStreamThatHangsAndCloses(t *testing.T) {
 	for range 3 {

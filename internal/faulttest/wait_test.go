@@ -39,7 +39,7 @@ func failOneWait(t *testing.T) {
 	control.Disarm()
 }
 
-// Work behind an event of another device, and that of a third stream behind it, does not run before the event,
+// Work after an event of another device, and that of a third stream after it, does not run before the event,
 // although the driver once lacks memory to wait for it.
 func TestAnEventThatCannotBeWaitedForAtOnce(t *testing.T) {
 	ev, s, _, open := heldBack(t)

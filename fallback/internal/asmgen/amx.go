@@ -19,7 +19,7 @@ func (a *amx) bytes(text string, code ...byte) {
 	a.line("%s// %s", line, text)
 }
 
-// tileMemory moves a tile, whose rows are stride bytes apart in memory, disp bytes behind base.
+// tileMemory moves a tile whose rows are stride bytes apart in memory, the first one disp bytes after base.
 func (a *amx) tileMemory(name string, third, tile byte, base string, disp int, stride string) {
 	b, i := gp[base], gp[stride]
 	code := []byte{0xc4, 0x82 | (^i>>3&1)<<6 | (^b>>3&1)<<5, third, 0x4b, 0x80 | tile<<3 | 4, (i&7)<<3 | b&7}

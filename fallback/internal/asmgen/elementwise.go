@@ -21,7 +21,7 @@ func elementwiseFamily() {
 	} {
 		binaryLoop(b.name, b.emit)
 	}
-	// Predicates of VCMPPS: ordered, but for the unequal.
+	// Predicates of VCMPPS: ordered, except for the unequal one.
 	for _, c := range []struct {
 		name      string
 		predicate uint8
@@ -34,7 +34,7 @@ func elementwiseFamily() {
 	rotateHalves()
 }
 
-// rotateHalves rounds each product, as two multiplications by themselves would.
+// rotateHalves rounds each product, as separate multiplications would.
 func rotateHalves() {
 	text("turns the pairs of x, of which the second ones are half numbers behind the first, by angles with these cosines and sines; half is a multiple of 8.", "rotateHalvesAVX2")(
 		"(dst *float32, x *float32, cos *float32, sin *float32, half int)")

@@ -290,7 +290,7 @@ func neonSums(a *arm64) {
 	largest("maxNEON", "sets result to the largest of x, or NaN if there is one; n is a multiple of 8.", math.Inf(-1), func(x vreg) {
 		f.op(fmax, total+x, total+x, x)
 	})
-	largest("largestNEON", "sets result to the largest magnitude of x but for NaNs; n is a multiple of 8.", 0, func(x vreg) {
+	largest("largestNEON", "sets result to the largest magnitude of x except for NaNs; n is a multiple of 8.", 0, func(x vreg) {
 		f.op1(fabs, x, x)
 		f.op(fmaxnm, total+x, total+x, x)
 	})

@@ -44,7 +44,7 @@ func scaled(name string) reg.GPVirtual {
 	return r
 }
 
-// rowAt gives the operand that lies disp bytes behind the beginning of a row.
+// rowAt gives the operand that lies disp bytes after the beginning of a row.
 type rowAt func(row, disp int) Mem
 
 // rowPointers makes operands for rows 0 to n-1 that lie stride bytes apart.

@@ -43,7 +43,7 @@ func wideLoops() {
 
 // largest finds the largest magnitude. NaNs do not count.
 func largest() {
-	text("returns the largest magnitude of x but for NaNs; n is a multiple of 8.", "largestAVX2")("(x *float32, n int) float32")
+	text("returns the largest magnitude of x except for NaNs; n is a multiple of 8.", "largestAVX2")("(x *float32, n int) float32")
 	x, n := arg("x"), arg("n")
 	v, most, magnitude := YMM(), YMM(), constant(0x7fffffff)
 	avx2.zero(most)

@@ -165,7 +165,7 @@ func BenchmarkCodeDots(b *testing.B) {
 }
 
 // codeProducts returns what multiplies rows with x, by GroupDots where that is taken. There is
-// slack behind their factors.
+// slack after their factors.
 func codeProducts(out []float32, w *Codes, x []float32, rows int) func() {
 	form := TileCodes{Bits: 8, GroupSize: w.GroupSize}
 	if w.Order == Halves {

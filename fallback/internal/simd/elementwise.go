@@ -148,7 +148,7 @@ func SumLanes(sums *[8]float32, x []float32) int {
 }
 
 // RotateHalves turns pairs i of x, x[i] and x[len(cos)+i], by the angles with these cosines and sines: a, b become
-// a·cos - b·sin and a·sin + b·cos. The products are rounded by themselves. dst, of at least 2·len(cos) numbers like x,
+// a·cos - b·sin and a·sin + b·cos. Each product is rounded before the sum. dst, of at least 2·len(cos) numbers like x,
 // may be x.
 func RotateHalves(dst, x, cos, sin []float32) {
 	half := len(cos)

@@ -62,7 +62,7 @@ func TestElementwise(t *testing.T) {
 	})
 }
 
-// The products are rounded by themselves, whatever the level and the length; a row may be turned in place.
+// Each product is rounded before the sum, whatever the level and the length; a row may be turned in place.
 func TestRotateHalves(t *testing.T) {
 	rng := rand.New(rand.NewPCG(16, 16))
 	for _, half := range []int{0, 1, 7, 8, 24, 64} {

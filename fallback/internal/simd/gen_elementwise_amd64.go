@@ -134,7 +134,7 @@ func tanhRowAVX2(z *float32, x *float32, n int)
 //go:noescape
 func erfRowAVX2(z *float32, x *float32, n int)
 
-// largestAVX2 returns the largest magnitude of x but for NaNs; n is a multiple of 8.
+// largestAVX2 returns the largest magnitude of x except for NaNs; n is a multiple of 8.
 //
 //go:noescape
 func largestAVX2(x *float32, n int) float32

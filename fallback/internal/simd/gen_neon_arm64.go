@@ -252,7 +252,7 @@ func sumLanesNEON(sums *float32, x *float32, n int)
 //go:noescape
 func maxNEON(x *float32, n int, result *float32)
 
-// largestNEON sets result to the largest magnitude of x but for NaNs; n is a multiple of 8.
+// largestNEON sets result to the largest magnitude of x except for NaNs; n is a multiple of 8.
 //
 //go:noescape
 func largestNEON(x *float32, n int, result *float32)

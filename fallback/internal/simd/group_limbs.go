@@ -86,7 +86,7 @@ func TakesPacked() bool { return active >= VBMI && active <= AMX }
 // GroupSlack is the most that FactorsBehind returns.
 const GroupSlack = 3
 
-// FactorsBehind returns how many scales and biases GroupDots may read behind those of the last row, of that many
+// FactorsBehind returns how many scales and biases GroupDots may read past those of the last row, of that many
 // groups: it reads them by fours.
 func FactorsBehind(groups int) int { return -groups & 3 }
 

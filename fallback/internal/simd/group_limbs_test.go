@@ -97,7 +97,7 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 			require.Equal(t, math.Float32bits(v), math.Float32bits(got[i]), name)
 		}
 	}
-	// Of the numbers that the limbs of a group cannot hold, MaxFloat32 twice overflows its sum.
+	// Numbers that the limbs of a group cannot hold: two of MaxFloat32 make its sum overflow.
 	for _, v := range []float32{math.MaxFloat32, float32(math.Inf(-1)), float32(math.NaN())} {
 		with := slices.Clone(numbers)
 		with[k-1], with[k-2] = v, v
@@ -159,8 +159,8 @@ func tileProducts(t *testing.T, x, codes []float32, factors [2][]float32, count,
 	return out
 }
 
-// narrow rounds the scales and biases to a type, of which it keeps the bits, too, with NaNs behind the last ones and
-// nothing behind these.
+// narrow rounds the scales and biases to a type, and also keeps the bits of that type, with NaNs after the last ones and
+// nothing after these.
 func (c *Codes) narrow(to FactorType) {
 	rounded := func(index int, f []float32) []uint16 {
 		bits := slices.Repeat([]uint16{0x7fff}, len(f)+FactorsBehind(c.Groups))

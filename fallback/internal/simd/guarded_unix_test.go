@@ -24,7 +24,7 @@ var guarded = sync.OnceValues(func() (memory [2][]byte, err error) {
 	return memory, nil
 })
 
-// atTheEnd returns a copy of numbers, up to a page of them, behind which nothing can be read. Later copies of the same
+// atTheEnd returns a copy of numbers, up to a page of them, past which nothing can be read. Later copies of the same
 // index overwrite it.
 func atTheEnd(index int, numbers []uint16) []uint16 {
 	memory, err := guarded()

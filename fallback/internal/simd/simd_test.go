@@ -281,7 +281,7 @@ func TestRowPairs(t *testing.T) {
 	})
 }
 
-// Memory that is asked for neither changes nor ends the process, and what lies behind it is not touched.
+// Prefetching changes no memory and ends no process, and touches nothing past the end.
 func TestPrefetch(t *testing.T) {
 	Prefetch(nil)
 	PrefetchNear(nil)
