@@ -96,7 +96,7 @@ func (f *File) Close() error {
 	return f.source.Close()
 }
 
-// splitHeader checks the length and returns the header and the data behind it.
+// splitHeader checks the length and returns the header and the data after it.
 func splitHeader(name string, data []byte) (header, body []byte, err error) {
 	if len(data) < 8 {
 		return nil, nil, &FormatError{File: name, Reason: fmt.Sprintf("%d bytes are too few for a header length", len(data))}

@@ -164,7 +164,7 @@ func likeliest(logits []float32, norm float64, n int) []generate.Logprob {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(best, v, func(b entry, v float32) int {
-			return cmp.Or(cmp.Compare(v, b.v), -1) // behind its equals
+			return cmp.Or(cmp.Compare(v, b.v), -1) // after its equals
 		})
 		best = slices.Insert(best, at, entry{id, v})
 		best = best[:min(len(best), n)]

@@ -35,9 +35,9 @@ type Config struct {
 	// BatchInvariant reduces ChunkTokens and Sequences so that no step has more rows than the
 	// device keeps the bits of ([kompute.DeviceStats].InvariantRows). Then requests get the same
 	// tokens whatever else runs, on every device and with prompts of any length, if weights are
-	// affine or mxfp4. With 64 rows, ChunkTokens become at most 64, and of the usual Sequences
-	// 49 could run; on a device that keeps the bits of one row alone, one request runs, and steps
-	// have one token of its prompt. What it costs: docs/performance/requests.md.
+	// affine or mxfp4. With 64 rows, ChunkTokens become at most 64, and Sequences at most 49; on
+	// a device that keeps the bits of only one row, one request runs, and steps have one token
+	// of its prompt. What it costs: docs/performance/requests.md.
 	BatchInvariant bool
 	// Draft is the maximum number of tokens that are guessed ahead for a request, from
 	// what followed the same tokens earlier in its prompt and answer, and verified in

@@ -10,7 +10,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
-// A request alone, whose dispatches wait for results by themselves instead of behind
+// A request alone, whose dispatches wait for results themselves instead of at
 // barriers, and then several at once.
 func TestOverlap(t *testing.T) {
 	t.Setenv(asGPU, "1")
@@ -58,7 +58,7 @@ func TestOverlap(t *testing.T) {
 			} else if step.Rows == 4 {
 				several++
 			}
-			// The kernel for two rows waits for x behind a barrier.
+			// The kernel for two rows waits for x at a barrier.
 			if step.Rows != 2 && dev.Backend() == "vulkan" && dev.Info().SubgroupSize >= 8 { // smaller ones have no fused products
 				require.Greater(d, overlaps, above)
 			}

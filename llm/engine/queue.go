@@ -10,7 +10,7 @@ type queue struct {
 	wake       func() // wakes the replicas, one of which may have new work
 }
 
-// last and first add a waiting sequence, behind or before all others.
+// last and first add a waiting sequence, after or before all others.
 func (w *queue) last(q *sequence)  { w.waiting = append(w.waiting, q) }
 func (w *queue) first(q *sequence) { w.waiting = slices.Insert(w.waiting, 0, q) }
 

@@ -62,7 +62,7 @@ type Request struct {
 	// [grammar.ErrWork]. It begins after the text GrammarAfter, such as "</think>", or at once
 	// if that is empty; before it, all tokens but those of EOS are free, so that no answer ends
 	// without what the grammar requires, unless Stop or MaxTokens cut it off. If the token that
-	// completes GrammarAfter has further text behind it, that text counts as the beginning of
+	// completes GrammarAfter has further text after it, that text counts as the beginning of
 	// the constrained text if the grammar allows it there, and is free otherwise. The grammar's
 	// vocabulary must be the model's.
 	Grammar      *grammar.Grammar

@@ -10,11 +10,11 @@ type piece struct {
 	*sequence
 	first, count int    // of its tokens
 	since        uint64 // the sequence's admission number when the step was planned
-	// chosen is how many tokens are chosen behind its last rows, and at the first of
+	// chosen is how many tokens are chosen after its last rows, and at the first of
 	// them among those of the step. draw counts the tokens chosen before it.
 	chosen, at int
 	draw       int
-	// draft are tokens behind the first that are only guessed: one is chosen behind
+	// draft are tokens after the first that are only guessed: one is chosen after
 	// each of them too, and those count up to the first that was guessed wrong.
 	draft []int32
 	// source is where the device keeps the last token that is fed, if the host did not
@@ -23,7 +23,7 @@ type piece struct {
 }
 
 // promptTokens returns how many tokens of the piece are of the prompt, or are fed again. The others
-// are an answer's, fed for the first time: a token is chosen behind each of them.
+// are an answer's, fed for the first time: a token is chosen after each of them.
 func (p *piece) promptTokens() int {
 	return max(min(p.count, p.prompt-p.first), p.count-p.chosen)
 }

@@ -18,7 +18,7 @@ type sequence struct {
 	chooser *chooser         // nil: the device chooses
 	lookup  *lookup          // nil: no drafts
 	embed   *embedding       // nil: tokens are wanted
-	// How the device chooses, but for the number of the draw.
+	// How the device chooses, except for the number of the draw.
 	params [opdef.SampleParamsSize]uint32
 	limit  int // the most tokens to generate
 	ended  atomic.Bool

@@ -12,8 +12,8 @@ import (
 
 // WarmUp compiles the kernels that steps need, so that no request waits for them: a driver may take a second for one,
 // and a step of a new size has some fifteen. It captures a step of every size that generates, greedily or not, or has
-// pieces of prompts, on every device, and discards it; of a model without a head, the steps of embeddings. What the
-// cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is loaded, not compiled. Steps of which the host sees logits, or the
+// pieces of prompts, on every device, and discards it; for a model without a head, the steps of embeddings. What the
+// cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is loaded, not compiled. Steps that give the host logits, or the
 // states of a model that generates, are not prepared.
 //
 // It stops between two steps when ctx ends, and returns the context's error, and when a request was submitted, which

@@ -54,7 +54,7 @@ func (a *Answer) add(id int, last bool) Token {
 	}
 	if stopped {
 		token.Finish = FinishStop
-		a.decoder.Flush() // which is behind the stop string
+		a.decoder.Flush() // which comes after the stop string
 	}
 	return token
 }

@@ -24,7 +24,7 @@ type captured struct {
 	took     time.Duration           // from then until the last token was read
 }
 
-// most returns how many replays the rest of the answer takes. Any behind them could be
+// most returns how many replays the rest of the answer takes. Any further ones could be
 // past the end of the state.
 func (c *captured) most() int { return c.limit - c.generation.first - 1 }
 

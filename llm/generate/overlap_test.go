@@ -12,7 +12,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
-// Where dispatches wait for results by themselves instead of behind barriers, tokens are
+// Where dispatches wait for results themselves instead of at barriers, tokens are
 // the goldens' as well, and those of the CPU backend where the keys of a token are divided
 // among workgroups, the last of which puts their results together.
 func TestOverlap(t *testing.T) {
@@ -70,8 +70,8 @@ func generated(t *testing.T, s *Session, prompt []int, most int, eos ...int) []i
 }
 
 // requireOrdered fails if a dispatch touches what earlier ones since the last barrier
-// have written, or writes what they have read, but for results that it waits for; or if
-// such a result has another writer, or shares its memory.
+// have written, or writes what they have read, except for results that it waits for; or
+// if such a result has another writer, or shares its memory.
 func requireOrdered(t *testing.T, d *kompute.RegionDescription) {
 	t.Helper()
 	overlap := func(a, b kompute.RegionUse) bool {

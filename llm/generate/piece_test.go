@@ -98,7 +98,7 @@ func TestPiecesEqualEager(t *testing.T) {
 				}
 			}
 			require.Empty(t, s.Stats().Fallbacks)
-			for range 2 { // behind tokens that are in the state already
+			for range 2 { // after tokens that are in the state already
 				for _, c := range cases[:2] {
 					r, err := s.Generate(t.Context(), c.PromptIDs, Options{EOS: f.EOS(), MaxTokens: len(c.GeneratedIDs)})
 					require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
-// A generation that goes on behind some of its tokens, as after a lost device, draws what
+// A generation that goes on after some of its tokens, as when a device was lost, draws what
 // it would have drawn, whether it is enqueued op by op or replayed.
 func TestDrawsContinue(t *testing.T) {
 	cases, _ := testmodel.Goldens(t)
@@ -40,7 +40,7 @@ func TestDrawsContinue(t *testing.T) {
 	})
 }
 
-// An answer that begins again in the middle, and fills the state, has the same last token: no replay comes behind the one
+// An answer that begins again in the middle, and fills the state, has the same last token: no replay comes after the one
 // that it needs, since those would have no place.
 func TestResumedAnswerFillsTheState(t *testing.T) {
 	f := openDemo(t)

@@ -59,7 +59,7 @@ func requireStopped(t require.TestingT, stops, pieces []string) {
 	require.Equal(t, appears, stopped, "%q in %q", stops, pieces)
 }
 
-// What the token of a stop string begins behind it is not part of the text.
+// What a token adds after the stop string that it completes is not part of the text.
 func TestNothingIsLeftBehindAStop(t *testing.T) {
 	f := openDemo(t)
 	seen := 0

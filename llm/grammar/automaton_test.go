@@ -116,7 +116,7 @@ func TestManyProperties(t *testing.T) {
 // A mask that takes too much work is an error, and leaves neither its memory nor a wrong state.
 func TestMaskOfTooMuchWork(t *testing.T) {
 	const n = 1000
-	var tokens []string // each has a state of its own behind it, before all later properties
+	var tokens []string // each has a state of its own after it, before all later properties
 	for i := range n {
 		tokens = append(tokens, fmt.Sprintf(`{"p%d":"",`, i))
 	}

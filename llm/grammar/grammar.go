@@ -12,7 +12,7 @@ var ErrSchema = errors.New("invalid or unsupported JSON schema")
 // ErrWork reports that it takes too much work to find out which tokens may follow. Large schemas
 // may need it if they allow very many ways to continue a text, or to read it. The limit is for one
 // mask, whose request would otherwise hold up others. What earlier masks of the same grammar have
-// found counts nothing, also those of other requests: whether a request fails may depend on them.
+// found, also for other requests, does not count: so whether a request fails may depend on them.
 var ErrWork = errors.New("the JSON schema takes too much work to find the tokens that may follow")
 
 // SchemaError reports which part of a schema cannot be used, and why.

@@ -11,7 +11,7 @@ import (
 	"github.com/kompute-go/kompute-go/internal/testlimit"
 )
 
-// A pointer has one spelling, but for the escapes of a URI.
+// A pointer has one spelling, apart from the escapes of a URI.
 func TestPointers(t *testing.T) {
 	const parts = `"$defs": {"l": [true, {"const": 1}], "a~b": {"const": 2}, "~1": {"const": 3}, "": {"const": 4}, "01": {"const": 5}, "#": {"const": 6}}`
 	for pointer, want := range map[string]string{

@@ -83,7 +83,7 @@ func (l *rowsLayer[T, C]) Rotate(s *kompute.Stream, r *RoPE[T], heads *kompute.T
 }
 
 // mostPagedRows is the number of rows up to which attention to pages is faster than
-// ops.SDPA if the cache has another type (estimated from rates behind 512 and 8,192 tokens
+// ops.SDPA if the cache has another type (estimated from rates after 512 and 8,192 tokens
 // on an H200).
 const mostPagedRows = 15
 

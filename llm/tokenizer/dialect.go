@@ -3,7 +3,7 @@ package tokenizer
 import "strings"
 
 // difference returns a part of a pattern that Oniguruma, for which tokenizer.json is written, and
-// package regexp2 read differently; "" if there is none. Word characters are other ones, only
+// package regexp2 read differently; "" if there is none. Their word characters differ, only
 // Oniguruma has classes within classes and a{,3}, and options other than i are named differently.
 func difference(pattern string) string {
 	inClass := false

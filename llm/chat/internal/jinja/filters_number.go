@@ -107,7 +107,7 @@ func parseInteger(s string, base int) (Value, error) {
 	return nil, nil
 }
 
-// wholePart cuts off what is behind the point of a finite number.
+// wholePart cuts off what follows the point of a finite number.
 func wholePart(f float64) Value {
 	if math.Abs(f) < 1<<63 {
 		return int64(f)

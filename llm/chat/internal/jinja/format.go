@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// arguments of a text with placeholders, in order or by name.
+// placeholders fills the placeholders of a text with values, in order or by name.
 type placeholders struct {
 	builder
 	values []Value

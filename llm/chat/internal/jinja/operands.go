@@ -207,7 +207,7 @@ func (p *parser) argument(a *arguments) error {
 		a.named = append(a.named, one)
 	default:
 		if len(a.named) > 0 || a.spread != nil || a.spreadDict != nil {
-			return fmt.Errorf("an argument by position behind one by name")
+			return fmt.Errorf("an argument by position after one by name")
 		}
 		var e expression
 		e, err = p.expression()

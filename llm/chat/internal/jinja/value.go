@@ -199,7 +199,7 @@ func kindOf(v Value) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// undefined names an undefined value, for an error.
+// err returns an error that names the undefined value.
 func (u Undefined) err() error {
 	if u.of != "" {
 		return fmt.Errorf("%.40q of a value of type %s is undefined", u.name, u.of)
