@@ -53,7 +53,7 @@ func RoPE(x, offset, freqs, out array.Array, p RoPEParams) error {
 		return c.err
 	}
 	if x.Size() > 0 {
-		rotate(&x, &out, p, ropeTables(&offset, &freqs, p, x.Shape[0], x.Shape[2]))
+		rotate(&x, &out, p, ropeTables(&offset, &freqs, p, x.Shape[2]))
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ const maxKept = 1 << 18
 
 // ropeTables returns the table of each sequence of the batch, or a single one if
 // they share it.
-func ropeTables(offset, freqs *array.Array, p RoPEParams, batch, steps int) []*ropeTable {
+func ropeTables(offset, freqs *array.Array, p RoPEParams, steps int) []*ropeTable {
 	if !offset.Present() {
 		return []*ropeTable{tableFor(p, freqs, steps)}
 	}

@@ -194,11 +194,10 @@ func (c *Call) textArg(at int, name, absent string) (string, error) {
 	return c.text(v)
 }
 
-func (c *Call) boolArg(at int, name string, absent bool) bool {
-	if v, ok := c.arg(at, name); ok {
-		return truth(v)
-	}
-	return absent
+// boolArg reports whether an argument is given and true.
+func (c *Call) boolArg(at int, name string) bool {
+	v, ok := c.arg(at, name)
+	return ok && truth(v)
 }
 
 // with is a call with other arguments by position.

@@ -39,7 +39,7 @@ func defaultFilter(c *Call) (Value, error) {
 		return nil, err
 	}
 	_, undefined := c.value().(Undefined)
-	if !undefined && (!c.boolArg(2, "boolean", false) || truth(c.value())) {
+	if !undefined && (!c.boolArg(2, "boolean") || truth(c.value())) {
 		return c.value(), nil
 	}
 	if v, ok := c.arg(1, "default_value"); ok {

@@ -34,7 +34,7 @@ func groupbyFilter(c *Call) (Value, error) {
 		}
 		keys = append(keys, key)
 	}
-	list, err := c.keyedBy(keys, nil, c.boolArg(3, "case_sensitive", false))
+	list, err := c.keyedBy(keys, nil, c.boolArg(3, "case_sensitive"))
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func indentFilter(c *Call) (Value, error) {
 		return nil, err
 	}
 	b := builder{meter: c.meter}
-	blank, first := c.boolArg(3, "blank", false), c.boolArg(2, "first", false)
+	blank, first := c.boolArg(3, "blank"), c.boolArg(2, "first")
 	start := true
 	for line := range lines(s, false) {
 		between, before := "\n", indent
@@ -119,7 +119,7 @@ func truncateFilter(c *Call) (Value, error) {
 		return s, nil
 	}
 	kept := s[:starts[most-tail]]
-	if at := strings.LastIndexByte(kept, ' '); at >= 0 && !c.boolArg(2, "killwords", false) {
+	if at := strings.LastIndexByte(kept, ' '); at >= 0 && !c.boolArg(2, "killwords") {
 		kept = kept[:at]
 	}
 	return kept + end, nil

@@ -95,11 +95,11 @@ func sortFilter(c *Call) (Value, error) {
 		return nil, err
 	}
 	path, _ := c.arg(3, "attribute")
-	list, err := c.keyedBy(items, path, c.boolArg(2, "case_sensitive", false))
+	list, err := c.keyedBy(items, path, c.boolArg(2, "case_sensitive"))
 	if err != nil {
 		return nil, err
 	}
-	return c.sorted(list, c.boolArg(1, "reverse", false))
+	return c.sorted(list, c.boolArg(1, "reverse"))
 }
 
 // dictsortFilter is value|dictsort(case_sensitive, by, reverse).
@@ -123,11 +123,11 @@ func dictsortFilter(c *Call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.keyedBy(pairs.Items, at, c.boolArg(1, "case_sensitive", false))
+	list, err := c.keyedBy(pairs.Items, at, c.boolArg(1, "case_sensitive"))
 	if err != nil {
 		return nil, err
 	}
-	return c.sorted(list, c.boolArg(3, "reverse", false))
+	return c.sorted(list, c.boolArg(3, "reverse"))
 }
 
 // uniqueFilter is value|unique(case_sensitive, attribute).
@@ -137,7 +137,7 @@ func uniqueFilter(c *Call) (Value, error) {
 		return nil, err
 	}
 	path, _ := c.arg(2, "attribute")
-	list, err := c.keyedBy(items, path, c.boolArg(1, "case_sensitive", false))
+	list, err := c.keyedBy(items, path, c.boolArg(1, "case_sensitive"))
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (c *Call) extreme(sign int) (Value, error) {
 		return nil, err
 	}
 	path, _ := c.arg(2, "attribute")
-	list, err := c.keyedBy(items, path, c.boolArg(1, "case_sensitive", false))
+	list, err := c.keyedBy(items, path, c.boolArg(1, "case_sensitive"))
 	if err != nil || len(list) == 0 {
 		return Undefined{name: "an extreme of nothing"}, err
 	}

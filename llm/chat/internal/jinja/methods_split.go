@@ -107,7 +107,7 @@ func (m *meter) texts(of iter.Seq[string], reversed bool) (Value, error) {
 }
 
 func splitlinesMethod(c *Call) (Value, error) {
-	return c.texts(lines(c.value().(string), c.boolArg(1, "keepends", false)), false)
+	return c.texts(lines(c.value().(string), c.boolArg(1, "keepends")), false)
 }
 
 func partitionMethod(find func(s, sub string) int) builtin {

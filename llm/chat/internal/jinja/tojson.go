@@ -15,7 +15,7 @@ func tojsonFilter(c *Call) (Value, error) {
 	}
 	e := encoder{
 		builder: builder{meter: c.meter}, comma: ", ", colon: ": ",
-		ascii: c.boolArg(1, "ensure_ascii", false), sorted: c.boolArg(4, "sort_keys", false),
+		ascii: c.boolArg(1, "ensure_ascii"), sorted: c.boolArg(4, "sort_keys"),
 	}
 	if err := e.setIndent(c); err != nil {
 		return nil, err
