@@ -69,7 +69,7 @@ func amxFamily(a *amx) {
 // products of a block are computed by another unit of the processor. Meanwhile, the sums of the previous block, whose
 // products are done by then, are stored, and those of the block before that one, which used the same set, are added to c.
 func (a *amx) product(steps, rows int) {
-	a.begin(fmt.Sprintf("amxProduct%dx%d", steps, rows), fmt.Sprintf("adds to %d rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, %d steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.", rows, steps),
+	a.begin(fmt.Sprintf("amxProduct%dx%d", steps, rows), fmt.Sprintf("adds to %d rows of c, of 32 columns for each panel, the products of x with scale·code + bias. A group has %d step(s). x has a tile of 16 rows, row bytes apart, for each step, limb and half of the rows; b has a tile of codes for each step and half of a panel's 32 columns, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. space is 6 KiB.", rows, steps),
 		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)", 14)
 	for _, p := range []struct {
 		name string

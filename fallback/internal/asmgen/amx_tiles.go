@@ -2,7 +2,7 @@ package main
 
 // split writes what makes limbs of a row of x: simd.Tiles says how they lie.
 func (a *amx) split() {
-	a.begin("tileSplit", "makes the limbs of a row of x: in each of steps of a group 16 times vectors elements, those of one limb side by side and limbs limb bytes apart, steps six halves of that. It sets the group's power of two and, 128 bytes behind it, its sum; groups are 256 bytes apart. It sets largest to the largest of the bits of absolute values. order has the places of the elements of a vector.",
+	a.begin("tileSplit", "makes the limbs of a row of x. A group has steps of 16·vectors elements each; the three limbs of a step are limb bytes apart, and steps 3·limb. It sets each group's power of two and, 128 bytes after it, its sum; in factors, groups are 256 bytes apart. It sets largest to the bits of the largest magnitude. order has the places of the elements of a vector.",
 		"(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32, order *[16]uint32)", 9)
 	for i, r := range []string{"DI", "SI", "DX", "R9", "R10", "R11", "R13"} {
 		a.line("MOVQ %s+%d(FP), %s", []string{"dst", "x", "factors", "groups", "steps", "vectors", "limb"}[i], 8*i, r)
@@ -98,7 +98,7 @@ func (a *amx) digits() {
 	a.line("ADDQ $256, DX")
 }
 
-const expandDoc = "makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns."
+const expandDoc = "makes tiles of codes from a panel of words: two tiles of 16 columns for each step, which has the given number of rows of words."
 
 // expand4 takes the even codes of each word, and then the odd ones.
 func (a *amx) expand4(table bool) {

@@ -36,7 +36,7 @@ func elementwiseFamily() {
 
 // rotateHalves rounds each product, as separate multiplications would.
 func rotateHalves() {
-	text("turns the pairs of x, of which the second ones are half numbers behind the first, by angles with these cosines and sines; half is a multiple of 8.", "rotateHalvesAVX2")(
+	text("sets dst to the pairs x[i], x[i+half] rotated by angles with these cosines and sines; half is a multiple of 8.", "rotateHalvesAVX2")(
 		"(dst *float32, x *float32, cos *float32, sin *float32, half int)")
 	dst, x, cos, sin, n := arg("dst"), arg("x"), arg("cos"), arg("sin"), arg("half")
 	bytes := GP64() // from the first of a pair to the second

@@ -36,7 +36,7 @@ func (d *groupDots) emit(order string) {
 	if d.packed {
 		level = "VBMI"
 	}
-	text("sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.", "groupDots%s%dx%d%s", order, 64*d.parts/d.groups, d.xs, level)(
+	text("sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.", "groupDots%s%dx%d%s", order, 64*d.parts/d.groups, d.xs, level)(
 		groupDotsSignature)
 	stride, pitch := arg("stride"), arg("pitch")
 	triple := tripled(pitch)

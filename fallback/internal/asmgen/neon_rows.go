@@ -40,7 +40,7 @@ func neonRows(a *arm64) {
 // neonRotateHalves is rotateHalves.
 func neonRotateHalves(a *arm64) {
 	f := lanes{arm64: a}
-	r := a.function("rotateHalvesNEON", "turns the pairs of x, of which the second ones are half numbers behind the first, by angles with these cosines and sines; half is a multiple of 8.",
+	r := a.function("rotateHalvesNEON", "sets dst to the pairs x[i], x[i+half] rotated by angles with these cosines and sines; half is a multiple of 8.",
 		"(dst *float32, x *float32, cos *float32, sin *float32, half int)", "dst", "x", "cos", "sin", "half")
 	dst, x, cos, sin, half := r[0], r[1], r[2], r[3], r[4]
 	const toSecond, second = xreg(10), xreg(11)

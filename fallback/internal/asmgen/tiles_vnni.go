@@ -45,7 +45,7 @@ func (a *amx) productVNNI(size int, form codeForm) {
 	if form == tabledCodes {
 		name, codes = "tileProductTable", codes+" that stand for numbers of table"
 	}
-	a.begin(fmt.Sprintf("%s%d", name, size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of %s, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.", size, codes),
+	a.begin(fmt.Sprintf("%s%d", name, size), fmt.Sprintf("adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of %d. x has a tile of 16 rows for each step of a group, limb and half of 32 rows; b has rows of 32 words of %s, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. Meanwhile it prefetches what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.", size, codes),
 		"(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)", 14)
 	for i, r := range []string{"R8", "R9", "R10"} {
 		a.line("MOVQ %s, %s", []string{"x+8(FP)", "groups+48(FP)", "panels+56(FP)"}[i], r)

@@ -2,92 +2,92 @@
 
 package simd
 
-// amxProduct1x8 adds to 8 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, 1 steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.
+// amxProduct1x8 adds to 8 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. A group has 1 step(s). x has a tile of 16 rows, row bytes apart, for each step, limb and half of the rows; b has a tile of codes for each step and half of a panel's 32 columns, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. space is 6 KiB.
 //
 //go:noescape
 func amxProduct1x8(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)
 
-// amxProduct2x8 adds to 8 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, 2 steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.
+// amxProduct2x8 adds to 8 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. A group has 2 step(s). x has a tile of 16 rows, row bytes apart, for each step, limb and half of the rows; b has a tile of codes for each step and half of a panel's 32 columns, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. space is 6 KiB.
 //
 //go:noescape
 func amxProduct2x8(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)
 
-// amxProduct1x16 adds to 16 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, 1 steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.
+// amxProduct1x16 adds to 16 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. A group has 1 step(s). x has a tile of 16 rows, row bytes apart, for each step, limb and half of the rows; b has a tile of codes for each step and half of a panel's 32 columns, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. space is 6 KiB.
 //
 //go:noescape
 func amxProduct1x16(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)
 
-// amxProduct2x16 adds to 16 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, 2 steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.
+// amxProduct2x16 adds to 16 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. A group has 2 step(s). x has a tile of 16 rows, row bytes apart, for each step, limb and half of the rows; b has a tile of codes for each step and half of a panel's 32 columns, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. space is 6 KiB.
 //
 //go:noescape
 func amxProduct2x16(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)
 
-// amxProduct1x32 adds to 32 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, 1 steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.
+// amxProduct1x32 adds to 32 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. A group has 1 step(s). x has a tile of 16 rows, row bytes apart, for each step, limb and half of the rows; b has a tile of codes for each step and half of a panel's 32 columns, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. space is 6 KiB.
 //
 //go:noescape
 func amxProduct1x32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)
 
-// amxProduct2x32 adds to 32 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. x has for each group, 2 steps, limb and half of the rows a tile of 16 rows, row bytes apart; b has for each step and half of its 32 columns a tile of codes, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. space is 6 KiB.
+// amxProduct2x32 adds to 32 rows of c, of 32 columns for each panel, the products of x with scale·code + bias. A group has 2 step(s). x has a tile of 16 rows, row bytes apart, for each step, limb and half of the rows; b has a tile of codes for each step and half of a panel's 32 columns, panels stride bytes apart. tile is the size of a tile. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. space is 6 KiB.
 //
 //go:noescape
 func amxProduct2x32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, space *float32, config *byte, panels int, tile int, row int, stride int, apart int)
 
-// tileSplit makes the limbs of a row of x: in each of steps of a group 16 times vectors elements, those of one limb side by side and limbs limb bytes apart, steps six halves of that. It sets the group's power of two and, 128 bytes behind it, its sum; groups are 256 bytes apart. It sets largest to the largest of the bits of absolute values. order has the places of the elements of a vector.
+// tileSplit makes the limbs of a row of x. A group has steps of 16·vectors elements each; the three limbs of a step are limb bytes apart, and steps 3·limb. It sets each group's power of two and, 128 bytes after it, its sum; in factors, groups are 256 bytes apart. It sets largest to the bits of the largest magnitude. order has the places of the elements of a vector.
 //
 //go:noescape
 func tileSplit(dst *byte, x *float32, factors *float32, groups int, steps int, vectors int, limb int, largest *uint32, order *[16]uint32)
 
-// tileExpand4 makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns.
+// tileExpand4 makes tiles of codes from a panel of words: two tiles of 16 columns for each step, which has the given number of rows of words.
 //
 //go:noescape
 func tileExpand4(dst *byte, codes *float32, steps int, words int)
 
-// tileExpand4Table makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns. table has the bytes that codes become.
+// tileExpand4Table makes tiles of codes from a panel of words: two tiles of 16 columns for each step, which has the given number of rows of words. table has the bytes that codes become.
 //
 //go:noescape
 func tileExpand4Table(dst *byte, codes *float32, steps int, words int, table *Table)
 
-// tileExpand8 makes tiles of codes from a panel of words, for each step, which has a number of rows of words, two tiles of 16 columns.
+// tileExpand8 makes tiles of codes from a panel of words: two tiles of 16 columns for each step, which has the given number of rows of words.
 //
 //go:noescape
 func tileExpand8(dst *byte, codes *float32, steps int, words int)
 
-// tileProductBytes32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of 4 codes of 8 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+// tileProductBytes32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has a tile of 16 rows for each step of a group, limb and half of 32 rows; b has rows of 32 words of 4 codes of 8 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. Meanwhile it prefetches what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
 func tileProductBytes32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
-// tileProductPacked32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of 8 codes of 4 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+// tileProductPacked32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has a tile of 16 rows for each step of a group, limb and half of 32 rows; b has rows of 32 words of 8 codes of 4 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. Meanwhile it prefetches what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
 func tileProductPacked32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
-// tileProductBytes64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of 4 codes of 8 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+// tileProductBytes64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has a tile of 16 rows for each step of a group, limb and half of 32 rows; b has rows of 32 words of 4 codes of 8 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. Meanwhile it prefetches what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
 func tileProductBytes64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
-// tileProductPacked64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of 8 codes of 4 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+// tileProductPacked64 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 64. x has a tile of 16 rows for each step of a group, limb and half of 32 rows; b has rows of 32 words of 8 codes of 4 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. Meanwhile it prefetches what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
 func tileProductPacked64(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
-// tileProductBytes128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of 4 codes of 8 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+// tileProductBytes128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has a tile of 16 rows for each step of a group, limb and half of 32 rows; b has rows of 32 words of 4 codes of 8 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. Meanwhile it prefetches what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
 func tileProductBytes128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
-// tileProductPacked128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of 8 codes of 4 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+// tileProductPacked128 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 128. x has a tile of 16 rows for each step of a group, limb and half of 32 rows; b has rows of 32 words of 8 codes of 4 bits, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. Meanwhile it prefetches what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
 func tileProductPacked128(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
-// tileProductTable16 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 16. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of 8 codes of 4 bits that stand for numbers of table, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+// tileProductTable16 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 16. x has a tile of 16 rows for each step of a group, limb and half of 32 rows; b has rows of 32 words of 8 codes of 4 bits that stand for numbers of table, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. Meanwhile it prefetches what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
 func tileProductTable16(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)
 
-// tileProductTable32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has for each step of a group, limb and half of 32 rows a tile of 16 rows; b has rows of 32 words of 8 codes of 4 bits that stand for numbers of table, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have for each group the powers of two of 32 rows, and their sums. Meanwhile it asks for what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
+// tileProductTable32 adds to 4·quarters rows of c, of 32 columns for each panel, the products of x with scale·code + bias, for groups of 32. x has a tile of 16 rows for each step of a group, limb and half of 32 rows; b has rows of 32 words of 8 codes of 4 bits that stand for numbers of table, one for each column, panels stride bytes apart. scales and biases have 32 numbers for each group, panels apart bytes apart; factors have the powers of two of 32 rows for each group, and their sums. Meanwhile it prefetches what is at next, advance bytes for every 16 elements of four rows and a panel, at most 256.
 //
 //go:noescape
 func tileProductTable32(c *float32, x *byte, b *byte, scales *float32, biases *float32, factors *float32, groups int, panels int, stride int, apart int, quarters int, next *byte, advance int, table *Table)

@@ -144,7 +144,7 @@ func largestAVX2(x *float32, n int) float32
 //go:noescape
 func sumLanesAVX2(sums *float32, x *float32, n int)
 
-// rotateHalvesAVX2 turns the pairs of x, of which the second ones are half numbers behind the first, by angles with these cosines and sines; half is a multiple of 8.
+// rotateHalvesAVX2 sets dst to the pairs x[i], x[i+half] rotated by angles with these cosines and sines; half is a multiple of 8.
 //
 //go:noescape
 func rotateHalvesAVX2(dst *float32, x *float32, cos *float32, sin *float32, half int)

@@ -69,37 +69,37 @@ func halfE8M0AVX512(scales *float32, biases *float32, codes *byte, count int) ui
 //go:noescape
 func halfE4M3AVX512(scales *float32, biases *float32, codes *byte, count int) uint32
 
-// groupDotsPacked32x1VBMI sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsPacked32x1VBMI sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsPacked32x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsPacked64x1VBMI sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsPacked64x1VBMI sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsPacked64x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsPacked128x1VBMI sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsPacked128x1VBMI sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsPacked128x1VBMI(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsHalves32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsHalves64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsHalves128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsTable32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsTable32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsTable32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
@@ -109,37 +109,37 @@ func groupDotsTable32x1VNNI512(out *float32, out2 *float32, codes *byte, stride 
 //go:noescape
 func groupDotsTable16x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsNatural32x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural32x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsNatural64x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural64x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsNatural128x1VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural128x1VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsHalves32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsHalves64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsHalves128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsHalves128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsHalves128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsTable32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsTable32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsTable32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
@@ -149,17 +149,17 @@ func groupDotsTable32x2VNNI512(out *float32, out2 *float32, codes *byte, stride 
 //go:noescape
 func groupDotsTable16x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsNatural32x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural32x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsNatural64x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural64x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)
 
-// groupDotsNatural128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three of them behind the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
+// groupDotsNatural128x2VNNI512 sets out to the products of x with blocks of 4·fours quantized rows, and with two rows of x out2 to those of x2. Rows of scales and biases are pitch bytes apart, of the type factors. It may read three such rows past the last. control is the table of codes, or what unpackCodes takes for codes of which 64 have step bytes.
 //
 //go:noescape
 func groupDotsNatural128x2VNNI512(out *float32, out2 *float32, codes *byte, stride int, scales *byte, biases *byte, pitch int, factors int, x *byte, x2 *byte, powers *float32, powers2 *float32, blocks int, fours int, control *byte, step int)

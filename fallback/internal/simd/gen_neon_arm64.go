@@ -272,7 +272,7 @@ func expSumNEON(dst *float32, src *float32, n int, shift *float32, sums *float32
 //go:noescape
 func siluMulNEON(dst *float32, gate *float32, up *float32, n int)
 
-// rotateHalvesNEON turns the pairs of x, of which the second ones are half numbers behind the first, by angles with these cosines and sines; half is a multiple of 8.
+// rotateHalvesNEON sets dst to the pairs x[i], x[i+half] rotated by angles with these cosines and sines; half is a multiple of 8.
 //
 //go:noescape
 func rotateHalvesNEON(dst *float32, x *float32, cos *float32, sin *float32, half int)
