@@ -59,7 +59,7 @@ const uint FRAGMENT = 16;
 #define BLOCK_SPEC 8
 #include "matrix_blocks.glsl"
 
-// In shared memory, by quads.
+// Shared memory, in quads.
 const uint GROUPS = DEPTH >> GROUP_SHIFT;
 const uint GROUP_QUADS = 1u << (GROUP_SHIFT - 4u); // of 16 columns, in a plane of a group
 const uint GROUP_STEPS = GROUP_QUADS / 2;          // of the 32 columns of a matrix

@@ -128,7 +128,7 @@ void count() {
     }
 }
 
-// By part 0 alone if there is no histogram.
+// Draws the token; part 0 does so alone if there is no histogram.
 void draw() {
     if (part != 0u && (lists() || !filters())) {
         return;

@@ -53,7 +53,7 @@ uvec4 held[AHEAD];
 shared uvec4 q_words[Q_HELD * K_CHUNKS * 2 * WAVES * 32];
 uint own_q[ROW_TILES]; // where they begin in q_parts, for each tile of rows
 
-// Of each tile of rows:
+// For each tile of rows:
 vec4 scores[ROW_TILES * KEY_TILES];     // two keys of the first row, and of the second
 vec4 acc[ROW_TILES * V_CHUNKS * 4];     // sums of weighted values
 vec2 top[ROW_TILES], weight[ROW_TILES]; // of the two rows: the highest score so far; the sum of this lane's weights

@@ -200,7 +200,7 @@ void add_values(uint v_from, uint key0, uint end) {
     }
 }
 
-// By what a row's sums are to be multiplied; 0 if it saw no key.
+// What a row's sums are to be multiplied by; 0 if it saw no key.
 float row_factor(uint r) {
     float sum = 0.0;
     for (uint i = 0; i < PARTS; i++) {

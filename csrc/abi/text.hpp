@@ -16,7 +16,7 @@ template <typename... Args> std::string formatted(fmt::format_string<Args...> pa
     return vformatted(pattern, fmt::make_format_args(args...));
 }
 
-// Into a field of a C structure, as much as fits.
+// Copies as much of a text as fits into a field of a C structure.
 template <size_t N> void copy_text(char (&to)[N], const std::string &from) {
     const size_t length = from.copy(to, N - 1);
     to[length] = 0;

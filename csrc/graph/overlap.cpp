@@ -105,7 +105,7 @@ class Overlap {
         }
     }
 
-    // Whether those that overlap read little.
+    // Whether the dispatches that overlap read little.
     bool are_short() {
         uint64_t bytes = 0, dispatches = 0;
         for (uint32_t i = 0; i < bits_.size(); i++) {

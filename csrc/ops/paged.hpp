@@ -42,7 +42,7 @@ template <typename Call> std::array<Binding, 3> bound_heads(const Call &s, const
     return {Binding{s.q(), KPX_READ, overlaps}, Binding{s.k(), KPX_READ, overlaps}, Binding{s.v(), KPX_READ, overlaps}};
 }
 
-// As lower_paged_heads and lower_paged_step do.
+// What lower_paged_heads and lower_paged_step dispatch.
 void dispatch_paged_heads(Lowering &lowering, const PagedHeadsCall &s, const HeadSums &of);
 void dispatch_paged_step(Lowering &lowering, const PagedStepCall &s, const HeadSums &of);
 

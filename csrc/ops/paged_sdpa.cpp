@@ -202,7 +202,7 @@ uint32_t vector_of(const Array &x, int64_t chunk, uint32_t lane_quads, const Pag
     return cache_head(x) % chunk == 0 && chunk == int64_t(4) * plan.lanes * lane_quads ? 2 : 1;
 }
 
-// By paged_sdpa.
+// Dispatches the kernel paged_sdpa.
 void dispatch_paged_rows(Lowering &lowering, const PagedSDPACall &call, const Array &out, const PagedSDPAParams &all) {
     const Array &k = call.keys();
     const PagedPlan plan = plan_paged(lowering, call, true);

@@ -23,9 +23,9 @@ uint32_t FragmentTiles::shared_bytes(uint32_t group_size) const {
     return digits + factors + teams * kHeldChunks * kPairRows * 4;
 }
 
-// With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter,
-// fitted to products of 16 and 32 rows on an H200: two workgroups on a compute unit take nearly twice as long as one.
-// Of equal estimates, the one with more turns wins: fewer workgroups then make digits of x.
+// Takes as many teams as fit, and the number of turns with the shortest estimated time. The estimate is fitted to
+// products of 16 and 32 rows on an H200, and only its ratios matter: two workgroups on a compute unit take nearly twice
+// as long as one. If estimates are equal, the one with more turns wins: fewer workgroups then make digits of x.
 FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, int64_t others,
                              const std::vector<int64_t> &tiles) {
     constexpr uint64_t kResident = 2; // workgroups of a compute unit, by their registers
@@ -44,7 +44,7 @@ FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, in
     for (uint64_t turns = most; turns > 0; turns--) {
         const uint64_t workgroups = part_groups(tiles, t.teams * turns * FragmentTiles::kTiles) * uint64_t(others);
         const uint64_t together = std::min(kResident, uint64_t(divide_up(workgroups, compute_units)));
-        // Of 128 columns. With smaller groups there are more, all of them shorter.
+        // Steps of 128 columns. With smaller groups there are more, all of them shorter.
         const uint64_t steps = turns * (FragmentTiles::kPart / FragmentTiles::kMostChunk);
         const uint64_t cost = divide_up(workgroups, compute_units * together) *
                               (kFixed + kFixedTogether * together + steps * (kStep + kTogether * together));

@@ -5,8 +5,7 @@
 
 namespace kpx {
 
-// Whether the device has what it takes, and it is the fastest way: for affine codes in groups of at
-// least 64.
+// Whether the device has the kernels and they are the fastest way, for affine codes in groups of at least 64.
 bool prefers_bytes(const Lowering &lowering, const QuantizedProduct &x);
 void dispatch_bytes(Lowering &lowering, QuantizedProduct &x);
 

@@ -61,7 +61,7 @@ MadeRowsShape made_rows_shape(const DeviceTraits &device, const QuantizedProduct
     return {threads, uint32_t(std::min<int64_t>(divide_up(runs, threads), kMostRuns))};
 }
 
-// By the shape alone. Adding up takes 2 µs and a pass through memory.
+// Decides by the shape alone, not by the device. Adding up takes 2 µs and a pass through memory.
 uint32_t best_ranges(const QuantizedProduct &x, uint32_t steps, int64_t tiles, StepTimes times) {
     const double results = double(x.p.x.rows) * double(x.p.n);
     uint32_t best = 1;

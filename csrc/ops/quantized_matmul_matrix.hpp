@@ -37,9 +37,9 @@ struct StepTimes {
 // How many workgroups share the steps of each tile, for the least time; none of them is without a step.
 uint32_t best_ranges(const QuantizedProduct &x, uint32_t steps, int64_t tiles, StepTimes times);
 
-// Whether the device has what it takes, and it is the fastest way.
+// Whether the device has the kernels and they are the fastest way.
 bool prefers_matrices(const Lowering &lowering, const QuantizedProduct &x);
-// Whether it also takes the residual, if there is one.
+// Whether they also take the residual, if there is one.
 bool takes_fused(const Lowering &lowering, const QuantizedProduct &x);
 void dispatch_matrices(Lowering &lowering, QuantizedProduct &x);
 

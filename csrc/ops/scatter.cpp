@@ -26,8 +26,8 @@ static int64_t product(const Array &x, uint32_t first, uint32_t last) {
 // each with a load, they would take too long.
 constexpr uint32_t kLongestLoop = 30000;
 
-// From how many elements with the same index, or beyond how many indices, updates find the next one by themselves;
-// 300 to 4 million indices were measured (docs/performance/ops.md).
+// Updates find the next one by themselves if an index stands for at least kSharedIndices elements, or if there are more
+// than kShortSearch indices; 300 to 4 million indices were measured (docs/performance/ops.md).
 constexpr int64_t kSharedIndices = 8;
 constexpr uint32_t kShortSearch = 256;
 

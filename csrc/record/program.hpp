@@ -24,7 +24,7 @@ struct Use {
     Buffer *storage = nullptr;         // the owner as a Buffer, unless it is a staging block
     bool overlaps = false;             // as in Binding
     bool awaited = false; // set by overlap.hpp: read, it may not be there yet; written, others may already wait for it
-    // After the storage was placed: names its memory.
+    // Names the memory of the storage; called once that was placed.
     void resolve();
 };
 

@@ -24,7 +24,7 @@ class Recording {
     enum class Runs { once, many };
     // What is timed. each: every dispatch, which then waits for the previous one. whole: from start to end.
     enum class Timed { no, whole, each };
-    // In nanoseconds of the device's clock.
+    // When something began and ended, in nanoseconds of the device's clock.
     struct Span {
         uint64_t start, end;
     };

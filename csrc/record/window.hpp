@@ -77,7 +77,7 @@ class Window {
     }
     // A program without dispatches that keeps the memory of a window that is repeated().
     Program take_kept() { return std::move(program_); }
-    // Of a capture: the dispatches after the passes; the graph keeps its nodes until clear().
+    // Runs the passes on what was captured, and returns its dispatches. The graph keeps its nodes until clear().
     Program finish(const PassSet &passes);
     // Then, if the driver has refused a kernel: lowers the calls again, which chooses other kernels.
     void lower_again() { program_ = graph_.lower_again(program_); }

@@ -53,7 +53,7 @@ Algorithm::~Algorithm() {
     device_->handle().destroyPipeline(pipeline_);
 }
 
-// Without gaps, in order.
+// Whether the elements are in row-major order, without gaps.
 static bool is_contiguous(const kpx_array &array) {
     if (std::find(array.shape, array.shape + array.rank, 0) != array.shape + array.rank) {
         return true; // it is empty

@@ -7,8 +7,8 @@
 
 namespace kpx {
 
-// By its vendor's extension; without one, a guess by the kind of device. It influences how work is launched, never
-// the results.
+// The number that the vendor's extension reports; without an extension, a guess by the kind of device. It influences
+// how work is launched, never the results.
 uint32_t compute_units(vk::PhysicalDevice device);
 
 } // namespace kpx

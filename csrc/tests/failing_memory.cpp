@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <new>
 
-// Of the linker: where the program's code begins and ends.
+// Symbols that the linker defines: where the program's code begins and ends.
 extern "C" const char __executable_start, etext;
 
 namespace {

@@ -27,7 +27,7 @@ static Sums random_sums(const Device &device, const Stream &stream, const Storag
     std::vector<uint32_t> factors;
     begin_capture(stream);
     for (int i = 0; i < 60; i++) {
-        // Of the last few, so that lifetimes differ in length.
+        // Picks one of the last few, so that lifetimes differ in length.
         const auto pick = [&] { return made.size() - 1 - random.below(uint32_t(std::min<size_t>(made.size(), 12))); };
         Storage out = new_storage(device, kWords * 4);
         const size_t a = made.empty() ? SIZE_MAX : pick(), b = made.empty() || random.below(4) == 0 ? SIZE_MAX : pick();

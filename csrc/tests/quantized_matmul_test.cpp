@@ -35,7 +35,7 @@ std::string kernel(const Product &p) {
     return dispatches(p).at(1).kernel;
 }
 
-// Of quantized_matmul_fragments, from its constants.
+// How quantized_matmul_fragments is launched, by its constants.
 struct Launch {
     uint32_t splits, row_tiles, waves_m, waves_n, workgroups;
 };

@@ -24,7 +24,7 @@ struct Launch {
     uint32_t row_tiles, q_held, groups;
 };
 
-// Of sdpa_fragments, from its last two constants.
+// Returns how sdpa_fragments is launched, by its last two constants.
 Launch launch(uint32_t dtype, int64_t queries, uint32_t shared_bytes = 49152) {
     RecordedLowering lowering;
     lowering.traits.max_shared_bytes = shared_bytes;

@@ -123,7 +123,7 @@ void add_half(uint u, uint t, bool exists, inout FLOATS result) {
 
 #define floats_clear(f) f = FLOATS(0.0)
 #define floats_add(to, more) to = to + more
-// By columns: the results of 16 rows of w for a row of x are contiguous.
+// Stores by columns: the results of 16 rows of w for a row of x are contiguous.
 #define floats_store(f, at) coopMatStore(f, work, at, SUM_PITCH, gl_CooperativeMatrixLayoutColumnMajor)
 
 #else

@@ -31,7 +31,7 @@ uint integer_mod(uint u, uint v, bool is_signed) {
     return r != 0u && sign_of(u, is_signed) != sign_of(v, is_signed) ? r + v : r;
 }
 
-// By repeated squaring; 0 for a negative exponent.
+// u to the power of v, by repeated squaring; 0 for a negative exponent.
 uint integer_pow(uint u, uint v, bool is_signed) {
     if (sign_of(v, is_signed)) {
         return 0u;

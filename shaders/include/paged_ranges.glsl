@@ -85,7 +85,7 @@ void store_some(uint first, uint output_row, uint dv_first, bool is_all) {
     }
 }
 
-// By head and range: what its sums are multiplied by, and its weight times that.
+// For each head and range, what its sums are multiplied by, and its weight times that.
 shared float range_keep[HEADS * MOST_SPLITS], range_weight[HEADS * MOST_SPLITS];
 
 // Finds these, with a thread for each head and range. Called once, by all threads together.

@@ -30,7 +30,7 @@ void list_token(uint key, uint c) {
     }
 }
 
-// In shared memory, in place of the bins.
+// Reads the list from shared memory, where it takes the place of the bins.
 uvec2 list_pair(uint i, uint k) {
     return uvec2(bins[SAMPLE_LIST_WORDS * i + 2u * k], bins[SAMPLE_LIST_WORDS * i + 2u * k + 1u]);
 }

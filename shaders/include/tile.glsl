@@ -19,8 +19,8 @@ const uint TILE_K = 32 / TILE_QUADS;
 const uint TILE_M = THREADS_M * 4 * TILE_QUADS;
 const uint TILE_N = THREADS_N * 4 * TILE_QUADS;
 
-// By k, then by quads of m (of n). The odd row length prevents bank conflicts
-// of stores along k.
+// The tiles of a and b: rows along k, of quads along m (along n). The odd row length prevents bank conflicts of stores
+// along k.
 const uint A_PITCH = TILE_M / 4 + 1;
 const uint B_PITCH = TILE_N / 4 + 1;
 shared vec4 tile_a[TILE_K * A_PITCH];
