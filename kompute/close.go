@@ -89,8 +89,8 @@ func (s *Stream) finish() {
 	defer close(s.closing)
 	m := s.lastFlush()
 	if err := m.wait(context.Background()); err != nil {
-		// Before the queue is closed, which then answers those who wait for lost work as if it
-		// were done: they must find the error.
+		// This must come before the queue is closed: it then tells those who wait for lost work
+		// that it is done, and they must find the error.
 		s.dev.mu.Lock()
 		s.poisoned(err)
 		s.dev.mu.Unlock()

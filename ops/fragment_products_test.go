@@ -53,7 +53,7 @@ func makesFragments(dev *kompute.Device) bool { return strings.Contains(dev.Info
 
 func TestFragmentProducts(t *testing.T) { withFragments(t, optest.RunFragmentProducts) }
 
-// As TestFusedProducts: by one workgroup for a tile, which adds the residual itself, and by several.
+// These are products as in TestFusedProducts, by one workgroup for a tile, which adds the residual itself, and by several.
 func TestFusedFragmentProducts(t *testing.T) {
 	seen := make(map[string][]float64)
 	withFragments(t, func(t *testing.T, dev *kompute.Device) {

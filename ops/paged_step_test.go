@@ -15,8 +15,8 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// pagedRows is the way of tokens to attention over pages, each of a sequence of its own
-// whose keys before it are there.
+// pagedRows describes new tokens on their way to attention over pages. Each is of a sequence
+// of its own, whose earlier keys are in the pages.
 type pagedRows struct {
 	heads, kvHeads, d, length int
 	meet                      bool // the first two are of one sequence instead
@@ -129,8 +129,8 @@ func attend[C ops.PageElement](t *testing.T, p pagedRows, dev *kompute.Device, r
 	return out, keys, values, passes
 }
 
-// A token alone, and tokens apart, whose way to attention over pages is one op, have the
-// bits that they have among others, whose way is several, however large the table is.
+// A token alone, and tokens apart, go to attention over pages by one op, and tokens among
+// others by several. They have the same bits, however large the table is.
 func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1")
 	cases := []pagedRows{
@@ -149,7 +149,7 @@ func TestTokenAloneHasItsBitsAmongOthers(t *testing.T) {
 		}
 		aloneAsAmongOthers[float32](t, cases[3], dev)
 	})
-	// Without operations of subgroups, and without elements of 16 bits.
+	// The bits are also the same without subgroup operations, and without elements of 16 bits.
 	testmodel.EachDevice(t, func(t *testing.T, dev *kompute.Device) {
 		for _, fn := range testmodel.Some(dev, aloneAsAmongOthers[kompute.BFloat16], aloneAsAmongOthers[uint8]) {
 			fn(t, cases[3], dev)

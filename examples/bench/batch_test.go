@@ -93,7 +93,7 @@ func TestBatchSummary(t *testing.T) {
 	require.InEpsilon(t, 10e6, b.NextP50, 1e-9)
 }
 
-// Of an even number of repetitions, the mean of the middle two counts.
+// For an even number of repetitions, the median is the mean of the middle two.
 func TestMedianOfAnEvenNumber(t *testing.T) {
 	require.EqualValues(t, 3, median([]float64{5, 1, 3}))
 	require.EqualValues(t, 2.5, median([]float64{4, 3, 1, 2}))

@@ -222,7 +222,7 @@ func TestTools(t *testing.T) {
 		{"role":"tool","tool_call_id":"1","content":""}]}`)
 	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
 	require.Contains(t, <-prompts, `<tool_call>weather {"city": "<|im_end|>"}</tool_call><|im_end|>`)
-	// Of members with the same name, the last one.
+	// If members have the same name, the last one counts.
 	a = s.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"Rain?"},
 		{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"weather","arguments":"{\"city\": \"a\", \"day\": 1, \"city\": \"b\"}"}}]}]}`)
 	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)

@@ -123,7 +123,7 @@ func TestWorkersEnd(t *testing.T) {
 	withThreads(t, 4, func() {
 		For(100, 1e6, func(lo, hi int) { time.Sleep(time.Millisecond) })
 		require.Eventually(t, func() bool { return all.Load() == 0 }, time.Minute, idleTime)
-		// And they start again.
+		// They start again.
 		var n atomic.Int64
 		For(100, 1e6, func(lo, hi int) { n.Add(int64(hi - lo)) })
 		require.Equal(t, int64(100), n.Load())

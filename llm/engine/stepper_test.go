@@ -87,8 +87,8 @@ func TestPagesOfAStep(t *testing.T) {
 	require.Equal(t, 2, s.sizeFor(f).pages)
 }
 
-// Of steps that differ only in their slot, the last one is profiled; none that has not run is, and
-// none under the size of another that it replaces.
+// If steps differ only in their slot, only the last one is profiled. Steps that have not run are not profiled, nor are
+// those under the size of another that they replace.
 func TestStepsToProfile(t *testing.T) {
 	one, two, large := size{rows: 1}, size{rows: 2}, size{rows: 64}
 	at := func(z size, slot int) size {

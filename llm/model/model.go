@@ -110,8 +110,8 @@ type Pass struct {
 	// State holds the earlier tokens; the pass adds these.
 	State DecodeState
 	// At is the place of one token, kept on the device; State.Len does not change
-	// then (see [DecodeState].Extend), and nothing checks the capacity. Nil: the
-	// tokens go to the end of State.
+	// then (see [DecodeState].Extend), and nothing checks the capacity. If At is nil,
+	// the tokens go to the end of State.
 	At *nn.Cursor
 	// Piece is, instead of At, the place of T rows, of which the last ones are tokens.
 	// The same holds for State.Len and the capacity.

@@ -11,7 +11,7 @@ import (
 // memory, so that the same work, recorded once, serves every position.
 type Place struct {
 	first int // position of the first new token, from the host
-	// From the device, or all nil:
+	// These are on the device, or all nil:
 	rope  *kompute.Tensor[int32] // [1], the first position for RoPE
 	start *kompute.Tensor[int32] // [4], where the cache is updated
 	keys  *kompute.Tensor[int32] // [1], the number of keys after that
