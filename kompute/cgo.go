@@ -103,7 +103,7 @@ func deviceInfo(index int, c *C.kpx_device_info) DeviceInfo {
 	return DeviceInfo{
 		Backend: "vulkan", Index: index, Name: C.GoString(&c.name[0]), Driver: C.GoString(&c.driver[0]),
 		UUID: C.GoString(&c.uuid[0]), Type: kind, APIVersion: fmt.Sprintf("%d.%d.%d", v>>22&0x7f, v>>12&0x3ff, v&0xfff),
-		SubgroupSize: int(c.subgroup_size), LeastSubgroupSize: int(c.least_subgroup_size), MostSubgroupSize: int(c.most_subgroup_size),
+		SubgroupSize: int(c.subgroup_size), MinSubgroupSize: int(c.min_subgroup_size), MaxSubgroupSize: int(c.max_subgroup_size),
 		MemoryTotal: int64(c.memory_total), MemoryAvailable: int64(c.memory_available),
 		MaxTensorBytes: int64(c.max_buffer_bytes), Usable: c.usable != 0, UnusableReason: C.GoString(&c.reason[0]),
 	}

@@ -15,21 +15,21 @@ import (
 
 // DeviceInfo describes a device.
 type DeviceInfo struct {
-	Backend           string // "vulkan" or "cpu"
-	Index             int    // among the devices of its backend, best first
-	Name              string
-	Driver            string
-	UUID              string // 32 hex digits; empty for the CPU backend
-	Type              string // "discrete", "integrated", "virtual", "cpu" or "other"
-	APIVersion        string // of Vulkan, as "1.3.0"; empty for the CPU backend
-	SubgroupSize      int
-	LeastSubgroupSize int   // that WithSubgroupSize takes; 0: it takes none
-	MostSubgroupSize  int   // likewise
-	MemoryTotal       int64 // bytes
-	MemoryAvailable   int64 // bytes available now, as far as the driver reports, and at most the budget of an open device
-	MaxTensorBytes    int64 // the largest single tensor, of an open device as its masks allow; 0: no limit but memory
-	Usable            bool
-	UnusableReason    string // why it cannot be used; empty if Usable
+	Backend         string // "vulkan" or "cpu"
+	Index           int    // among the devices of its backend, best first
+	Name            string
+	Driver          string
+	UUID            string // 32 hex digits; empty for the CPU backend
+	Type            string // "discrete", "integrated", "virtual", "cpu" or "other"
+	APIVersion      string // of Vulkan, as "1.3.0"; empty for the CPU backend
+	SubgroupSize    int    // lanes of a subgroup, unless WithSubgroupSize sets them
+	MinSubgroupSize int    // the smallest that WithSubgroupSize takes; 0: it takes none
+	MaxSubgroupSize int    // the largest; 0 likewise
+	MemoryTotal     int64  // bytes
+	MemoryAvailable int64  // bytes available now, as far as the driver reports, and at most the budget of an open device
+	MaxTensorBytes  int64  // the largest single tensor, of an open device as its masks allow; 0: no limit but memory
+	Usable          bool
+	UnusableReason  string // why it cannot be used; empty if Usable
 }
 
 // Device is an open device, on which tensors live and streams run. Its methods

@@ -84,7 +84,7 @@ func WithPushConstants(values ...uint32) AlgorithmOption {
 }
 
 // WithSubgroupSize sets the subgroup size that the kernel runs with, on a device that lets
-// it choose: a power of two from DeviceInfo.LeastSubgroupSize to MostSubgroupSize. Without
+// it choose: a power of two from DeviceInfo.MinSubgroupSize to MaxSubgroupSize. Without
 // it the driver chooses.
 func WithSubgroupSize(size uint32) AlgorithmOption {
 	return func(a *Algorithm) { a.subgroup = size }

@@ -266,7 +266,7 @@ func TestSubgroupSizesOfAlgorithms(t *testing.T) {
 	tried := 0
 	for n := uint32(1); n <= 256; n *= 2 {
 		alg, err := mgr.Algorithm(both, spirv, WithWorkgroups(1, 1, 1), WithSubgroupSize(n))
-		if n < uint32(info.LeastSubgroupSize) || n > uint32(info.MostSubgroupSize) {
+		if n < uint32(info.MinSubgroupSize) || n > uint32(info.MaxSubgroupSize) {
 			require.ErrorIs(t, err, ErrUnsupported, n)
 			continue
 		}
@@ -282,7 +282,7 @@ func TestSubgroupSizesOfAlgorithms(t *testing.T) {
 		tried++
 	}
 	require.Positive(t, tried, "no driver that is tested on lacks this")
-	_, err := mgr.Algorithm(both, spirv, WithWorkgroups(1, 1, 1), WithSubgroupSize(uint32(info.MostSubgroupSize)*3/2))
+	_, err := mgr.Algorithm(both, spirv, WithWorkgroups(1, 1, 1), WithSubgroupSize(uint32(info.MaxSubgroupSize)*3/2))
 	require.ErrorIs(t, err, ErrUnsupported)
 
 	lesser, err := NewManager("vulkan", WithMaskedFeatures("subgroup_size"))

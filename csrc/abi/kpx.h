@@ -85,9 +85,9 @@ typedef struct {
     uint32_t api_version; /* as Vulkan packs it */
     uint32_t vendor_id;
     uint32_t subgroup_size;
-    uint32_t least_subgroup_size, most_subgroup_size; /* that kpx_algorithm_create takes; 0: none */
-    uint64_t memory_total;                            /* bytes of device-local heaps */
-    uint64_t memory_available;                        /* by VK_EXT_memory_budget, else memory_total */
+    uint32_t min_subgroup_size, max_subgroup_size; /* that kpx_algorithm_create takes; 0: none */
+    uint64_t memory_total;                         /* bytes of device-local heaps */
+    uint64_t memory_available;                     /* by VK_EXT_memory_budget, else memory_total */
     uint64_t max_buffer_bytes; /* the largest single tensor; masks may allow less (kpx_device_stats) */
     uint32_t usable;           /* 0: cannot run the shim, for the reason below */
     char reason[256];

@@ -14,12 +14,12 @@ static void check_subgroup_size(const SubgroupSizes &sizes, uint32_t size) {
     if (size == 0) {
         return;
     }
-    if (sizes.most == 0) {
+    if (sizes.max == 0) {
         fail(KPX_UNSUPPORTED, "on this device, a shader cannot choose its subgroup size");
     }
-    if ((size & (size - 1)) != 0 || size < sizes.least || size > sizes.most) {
-        fail(KPX_UNSUPPORTED, "subgroups of {}: this device has powers of two from {} to {}", size, sizes.least,
-             sizes.most);
+    if ((size & (size - 1)) != 0 || size < sizes.min || size > sizes.max) {
+        fail(KPX_UNSUPPORTED, "subgroups of {}: this device has powers of two from {} to {}", size, sizes.min,
+             sizes.max);
     }
 }
 

@@ -110,8 +110,8 @@ kpx_device_info describe(vk::PhysicalDevice device) {
         const FeatureChain chain(device);
         info.memory_available = heap_available(device, chain.features().memory_budget, &info.memory_total);
         info.max_buffer_bytes = largest_tensor(device);
-        info.least_subgroup_size = chain.subgroup_sizes().least;
-        info.most_subgroup_size = chain.subgroup_sizes().most;
+        info.min_subgroup_size = chain.subgroup_sizes().min;
+        info.max_subgroup_size = chain.subgroup_sizes().max;
     }
     return info;
 }

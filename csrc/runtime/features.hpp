@@ -50,7 +50,7 @@ struct Features {
 
 // The subgroup sizes that a compute pipeline may request: all powers of two between these; 0: none.
 struct SubgroupSizes {
-    uint32_t least = 0, most = 0;
+    uint32_t min = 0, max = 0;
     uint32_t per_workgroup = 0; // the most subgroups of a workgroup whose pipeline requests one
     bool full = false;          // it may also require full subgroups
 };

@@ -200,7 +200,7 @@ SubgroupRequest Kernels::subgroups_of(const PipelineKey &key) const {
     const bool by_subgroups = features.find("subgroup") != features.npos || features.find("coopmat") != features.npos;
     const SubgroupSizes &sizes = device_.subgroup_sizes();
     const uint32_t size = device_.traits().subgroup_size, threads = key.spec.values[0];
-    if (!by_subgroups || size < sizes.least || size > sizes.most || threads > size * sizes.per_workgroup) {
+    if (!by_subgroups || size < sizes.min || size > sizes.max || threads > size * sizes.per_workgroup) {
         return {};
     }
     return {size, sizes.full && threads % size == 0};

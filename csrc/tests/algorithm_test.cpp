@@ -295,9 +295,9 @@ TEST(subgroup_sizes_are_those_of_the_device) {
     CHECK(create_with(device, 0) == KPX_OK);
     REQUIRE_CODE(KPX_UNSUPPORTED, create_with(device, 3));
     REQUIRE_CODE(KPX_UNSUPPORTED, create_with(device, UINT32_MAX));
-    if (info.most_subgroup_size != 0) {
-        CHECK(create_with(device, info.least_subgroup_size) == KPX_OK);
-        REQUIRE_CODE(KPX_UNSUPPORTED, create_with(device, 2 * info.most_subgroup_size));
+    if (info.max_subgroup_size != 0) {
+        CHECK(create_with(device, info.min_subgroup_size) == KPX_OK);
+        REQUIRE_CODE(KPX_UNSUPPORTED, create_with(device, 2 * info.max_subgroup_size));
     }
 }
 
@@ -306,7 +306,7 @@ TEST(workgroups_have_no_more_subgroups_than_the_device) {
     kpx_error err{};
     const Device device = open_device();
     const kpx::SubgroupSizes &sizes = kpx::device_of(device.get())->subgroup_sizes();
-    const uint32_t most = sizes.least * sizes.per_workgroup;
+    const uint32_t most = sizes.min * sizes.per_workgroup;
     if (most == 0 || 2 * most > kpx::device_of(device.get())->limits().maxComputeWorkGroupInvocations) {
         return;
     }
@@ -315,7 +315,7 @@ TEST(workgroups_have_no_more_subgroups_than_the_device) {
     auto create_with = [&](uint32_t threads) {
         kpx_algorithm *algorithm = nullptr;
         const kpx_result result =
-            kpx_algorithm_create(device.get(), code, words, 1, &threads, 1, 128, sizes.least, &algorithm, &err);
+            kpx_algorithm_create(device.get(), code, words, 1, &threads, 1, 128, sizes.min, &algorithm, &err);
         kpx_algorithm_destroy(algorithm);
         return result;
     };
