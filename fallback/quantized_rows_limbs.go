@@ -68,7 +68,7 @@ func (m *QuantizedRows) factorsInPlace(p *PreparedRows, hi int) bool {
 	if m.narrow == simd.Float32Factors || p.form != groupForm || m.mustUnpack() && !m.takesPacked(p) {
 		return false
 	}
-	all := hi*m.groups + simd.FactorsBehind(m.groups)
+	all := hi*m.groups + simd.FactorsPast(m.groups)
 	return m.scales.Offset+all <= len(m.scales.Data)/2 && m.biases.Offset+all <= len(m.biases.Data)/2
 }
 

@@ -55,7 +55,7 @@ func padCases() []Case {
 			add("one for all", r.numbers(dtype, 3, 4), [2]int{1, 2})
 			add("rank 0", r.numbers(dtype), [2]int{3, 3})
 			add("none", r.numbers(dtype, 3, 4), [2]int{})
-			add("behind", r.numbers(dtype, 5, 33), [2]int{0, 0}, [2]int{0, 31})
+			add("after", r.numbers(dtype, 5, 33), [2]int{0, 0}, [2]int{0, 31})
 			add("before", r.numbers(dtype, 5, 3, 7), [2]int{4, 0}, [2]int{0, 0}, [2]int{0, 0})
 			add("middle", r.numbers(dtype, 2, 3, 7, 3), [2]int{}, [2]int{2, 1}, [2]int{}, [2]int{})
 			add("nothing", r.numbers(dtype, 0, 4), [2]int{}, [2]int{1, 1})
@@ -77,7 +77,7 @@ func randomPad(t *rapid.T) Case {
 	for i := range shape {
 		var w [2]int
 		if shape[i] > 0 && n < 20000 && rapid.Bool().Draw(t, "padded") {
-			w = [2]int{rapid.IntRange(0, 3).Draw(t, "before"), rapid.IntRange(0, 3).Draw(t, "behind")}
+			w = [2]int{rapid.IntRange(0, 3).Draw(t, "before"), rapid.IntRange(0, 3).Draw(t, "after")}
 			n = n / shape[i] * (shape[i] + w[0] + w[1])
 		}
 		c.Params.Widths = append(c.Params.Widths, w)

@@ -157,7 +157,7 @@ func pagedSDPACompany(t *testing.T, dev *kompute.Device) {
 	}
 }
 
-// pagedSDPALastValues checks rows whose last keys have infinite values: whatever a kernel loads in place of keys behind
+// pagedSDPALastValues checks rows whose last keys have infinite values: whatever a kernel loads in place of keys after
 // them must not count. Each row sees one page more than the one before.
 func pagedSDPALastValues(t *testing.T, dev *kompute.Device) {
 	u := &runner{suite: pagedSDPASuite(), dev: dev}

@@ -31,7 +31,7 @@ func sdpaCases() []Case {
 	}
 	cases = append(cases, sdpaLong()...)
 	cases = append(cases, sdpaOverOthers()...)
-	cases = append(cases, sdpaBehindMany()...)
+	cases = append(cases, sdpaManyKeys()...)
 	long := attention(newSource(26), array.Float32, 1, 4, 2, 1, 5000, 64)
 	zero := attention(newSource(27), array.Float32, 1, 2, 2, 3, 0, 32)
 	zero.Name = "no keys"
@@ -62,18 +62,18 @@ func sdpaLong() []Case {
 	return []Case{prompt, many, cache, masked, biased}
 }
 
-// sdpaBehindMany are some queries and so many keys that, on tensor cores, several workgroups share them.
-func sdpaBehindMany() []Case {
+// sdpaManyKeys are some queries and so many keys that, on tensor cores, several workgroups share them.
+func sdpaManyKeys() []Case {
 	r := newSource(44)
 	cache := attention(r, array.Float32, 1, 8, 2, 20, 2600, 64)
-	cache.Name, cache.Params.Causal = "behind a cache", true
+	cache.Name, cache.Params.Causal = "after a cache", true
 	cache.In["key_length"] = dense(array.Int32, []float64{2511}, 1)
 	short := attention(r, array.Float32, 1, 8, 2, 20, 2600, 64) // most workgroups have no keys
 	short.Params.Causal = true
-	short.Name = "behind the beginning of a cache"
+	short.Name = "after the beginning of a cache"
 	short.In["key_length"] = dense(array.Int32, []float64{35}, 1)
 	masked := over(r, attention(r, array.Float32, 1, 16, 16, 40, 1300, 128), array.BFloat16)
-	masked.Name = "masked behind many keys"
+	masked.Name = "masked after many keys"
 	masked.In["mask"] = r.integers(array.Bool, 0, 1, 40, 1300)
 	special := attention(r, array.Float32, 2, 8, 2, 20, 2100, 76)
 	special.In["v"] = r.normal(array.Float32, 1, 2, 2, 2100, 50)
@@ -309,7 +309,7 @@ func sdpaPrompts(dtype array.DType) []Case {
 	}
 	for i, d := range []int{64, 128, 80, 12} {
 		add(fmt.Sprintf("%d", d), 33+i, 33+i, d, func(c *Case) { c.Params.Causal = true })
-		add(fmt.Sprintf("%d behind others", d), 40, 100+i, d, func(c *Case) { c.Params.Causal = i%2 == 0 })
+		add(fmt.Sprintf("%d after others", d), 40, 100+i, d, func(c *Case) { c.Params.Causal = i%2 == 0 })
 	}
 	add("mask", 40, 70, 64, func(c *Case) { c.In["mask"] = r.integers(array.Bool, 0, 1, 40, 70) })
 	add("bias and length", 40, 70, 64, func(c *Case) {

@@ -71,8 +71,8 @@ func (l *GroupLimbs) Prepare(space []float32, x []float32, order Order, groupSiz
 
 // GroupDots sets out[i·ld+j] to the product of row j of w with x[i], for j < rows. Each x has
 // w.Groups groups of w.GroupSize, or half as many groups of 32 if that is 16, and the orders are
-// the same. Behind the scales and the biases of the last row there must be room for
-// FactorsBehind(w.Groups) numbers, whatever they are.
+// the same. After the scales and the biases of the last row there must be room for
+// FactorsPast(w.Groups) numbers, whatever they are.
 func GroupDots(out []float32, ld int, w *Codes, x []GroupLimbs, rows int) {
 	most := 1 + toInt(HasTiles()) // rows of x at a time
 	for i := 0; i < len(x); i += most {
@@ -83,12 +83,12 @@ func GroupDots(out []float32, ld int, w *Codes, x []GroupLimbs, rows int) {
 // TakesPacked reports whether GroupDots takes packed codes for one row of x.
 func TakesPacked() bool { return active >= VBMI && active <= AMX }
 
-// GroupSlack is the most that FactorsBehind returns.
+// GroupSlack is the most that FactorsPast returns.
 const GroupSlack = 3
 
-// FactorsBehind returns how many scales and biases GroupDots may read past those of the last row, of that many
+// FactorsPast returns how many scales and biases GroupDots may read past those of the last row, of that many
 // groups: it reads them by fours.
-func FactorsBehind(groups int) int { return -groups & 3 }
+func FactorsPast(groups int) int { return -groups & 3 }
 
 // groupDots is GroupDots of one or two rows of x.
 func (c *Codes) groupDots(out []float32, ld int, x []GroupLimbs, rows int) {

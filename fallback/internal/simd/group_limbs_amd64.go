@@ -63,7 +63,7 @@ func groupDotsVector(out []float32, ld int, w *Codes, x []GroupLimbs, fours int)
 
 // factors returns the scales and biases of rows, and the bytes from one row's to the next one's.
 func (c *Codes) factors(rows int) (scales, biases *byte, pitch int) {
-	all := rows*c.Groups + FactorsBehind(c.Groups)
+	all := rows*c.Groups + FactorsPast(c.Groups)
 	if c.Factors == Float32Factors {
 		return (*byte)(unsafe.Pointer(&c.Scales[:all][0])), (*byte)(unsafe.Pointer(&c.Biases[:all][0])), 4 * c.Groups
 	}

@@ -72,7 +72,7 @@ func checkGroupDots(t *testing.T, rng *rand.Rand) {
 		space[i] = float32(math.NaN()) // what does not exist must be cleared
 	}
 	if w.Factors == Float32Factors {
-		w.Scales, w.Biases = append(w.Scales, space[:FactorsBehind(groups)]...), append(w.Biases, space[:FactorsBehind(groups)]...)
+		w.Scales, w.Biases = append(w.Scales, space[:FactorsPast(groups)]...), append(w.Biases, space[:FactorsPast(groups)]...)
 	} else {
 		w.Scales, w.Biases = nil, nil
 	}
@@ -163,7 +163,7 @@ func tileProducts(t *testing.T, x, codes []float32, factors [2][]float32, count,
 // nothing after these.
 func (c *Codes) narrow(to FactorType) {
 	rounded := func(index int, f []float32) []uint16 {
-		bits := slices.Repeat([]uint16{0x7fff}, len(f)+FactorsBehind(c.Groups))
+		bits := slices.Repeat([]uint16{0x7fff}, len(f)+FactorsPast(c.Groups))
 		switch to {
 		case BFloat16Factors:
 			ToBF16(bits[:len(f)], f)
