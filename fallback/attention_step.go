@@ -33,7 +33,8 @@ const (
 	partKeys = 128
 	// mostParts is the largest number of parts that keys are divided into.
 	mostParts = 8
-	// scoreKeys and valueColumns are what a unit does of the only part.
+	// If there is only one part, a unit makes the scores of scoreKeys keys, or sums valueColumns
+	// columns of the values.
 	scoreKeys    = 32
 	valueColumns = 32
 )

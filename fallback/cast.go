@@ -6,12 +6,12 @@ import (
 	"github.com/kompute-go/kompute-go/internal/array"
 )
 
-// Cast converts the elements of x to the type of out; one shape.
+// Cast converts the elements of x to the type of out. Both have one shape.
 //
 // Floats become integers by truncation toward zero; what is out of range
 // saturates, and NaN gives 0. Integers become floats rounded to the nearest,
 // ties to even, and other integers by wrapping around. They become floats of 16 bits
-// by way of float32. Nonzero, NaN too, is true; true is 1.
+// by way of float32. Numbers other than zero, and NaN, become true, and true becomes 1.
 //
 // Errors: ErrInvalid for other shapes or unknown types.
 func Cast(x, out array.Array) error {

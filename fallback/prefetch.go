@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// prefetchedCodes is how many bytes of the codes of each matrix a worker asks for before it
-	// prepares x. Products ask for codes some KiB ahead of those that they multiply.
+	// prefetchedCodes is how many bytes of the codes of each matrix a worker prefetches before it
+	// prepares x. Products prefetch codes some KiB ahead of those that they multiply.
 	prefetchedCodes = 4096
-	// nearBytes is what may be asked for into the nearest cache, a part of what it holds.
+	// nearBytes is how much may be prefetched into the nearest cache, a part of what it holds.
 	nearBytes = 16 << 10
 	// prefetchedResults is how many results a worker takes from others' caches at a time.
 	prefetchedResults = 1024
@@ -33,7 +33,7 @@ func prefetchElements(a *array.Array, first, n int) {
 	simd.Prefetch(data[near:])
 }
 
-// prefetch asks for what columns [lo, hi) of the products read, apart from x: most of it does not
+// prefetch prefetches what columns [lo, hi) of the products read, apart from x: most of it does not
 // depend on other ops.
 func (p *projection) prefetch(lo, hi int) {
 	prefetchElements(p.gain, 0, p.gain.Size())
@@ -45,11 +45,11 @@ func (p *projection) prefetch(lo, hi int) {
 		rowBytes := m.w.Shape[1] * m.w.DType.Size()
 		rows := min(to-from, max(prefetchedCodes/max(rowBytes, 1), 1))
 		prefetchMatrix(m.w, from, rows)
-		m.askForFactors(from, rows)
+		m.prefetchFactors(from, rows)
 	}
 }
 
-// prefetchRows asks for rows [lo, hi), which other processors have just written, so that loads do
+// prefetchRows prefetches rows [lo, hi), which other processors have just written, so that loads do
 // not wait for one line of the cache after another.
 func (p *projection) prefetchRows(lo, hi int) {
 	k := p.x.Dim(-1)
@@ -68,13 +68,13 @@ func (p *projection) prefetchResults(lo, hi int) {
 	}
 }
 
-// prefetchGains asks for the gains of the norms of heads.
+// prefetchGains prefetches the gains of the norms of heads.
 func (t *attentionStep) prefetchGains() {
 	prefetchElements(t.qGain, 0, t.qGain.Size())
 	prefetchElements(t.kGain, 0, t.kGain.Size())
 }
 
-// prefetchHead asks for what other processors have just written: the queries, key and value of a
+// prefetchHead prefetches what other processors have just written: the queries, key and value of a
 // new token.
 func (t *attentionStep) prefetchHead(head int) {
 	prefetchElements(t.q, head*t.group*t.d, t.group*t.d)
@@ -82,7 +82,7 @@ func (t *attentionStep) prefetchHead(head int) {
 	prefetchElements(t.v, head*t.dv, t.dv)
 }
 
-// prefetchHeads asks for key heads [lo, hi) of a row, and their queries and values.
+// prefetchHeads prefetches key heads [lo, hi) of a row, and their queries and values.
 func (h *pagedHeads) prefetchHeads(row, lo, hi int) {
 	for _, x := range []*array.Array{h.q, h.k, h.v} {
 		all := x.Shape[1] * x.Shape[2]

@@ -41,7 +41,7 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 	for first := lo; first < hi; first += limbBlock {
 		rows := min(limbBlock, hi-first)
 		codes, large := m.block(first, rows, scratch.f, unpacked)
-		m.askForFactors(first+rows, rows)
+		m.prefetchFactors(first+rows, rows)
 		if unpacked != nil {
 			prefetchMatrix(m.w, first+rows, min(limbBlock, m.N()-first-rows))
 		}
@@ -56,8 +56,8 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 	}
 }
 
-// askForFactors asks for the scales and biases of rows from next on. A worker takes about as many rows next as now.
-func (m *QuantizedRows) askForFactors(next, rows int) {
+// prefetchFactors prefetches the scales and biases of rows from next on. A worker takes about as many rows next as now.
+func (m *QuantizedRows) prefetchFactors(next, rows int) {
 	rows = min(rows, m.N()-next)
 	prefetchMatrix(m.scales, next, rows)
 	prefetchMatrix(m.biases, next, rows)
@@ -87,7 +87,7 @@ func (m *QuantizedRows) multiplyInPlace(out []float32, ld int, p *PreparedRows, 
 		rows := min(step, hi-first)
 		c.Data, c.Stride = m.codeRows(first, rows)
 		c.NarrowScales, c.NarrowBiases = scales[first*m.groups:], biases[first*m.groups:]
-		m.askForFactors(first+rows, rows)
+		m.prefetchFactors(first+rows, rows)
 		simd.GroupDots(out[first-lo:], ld, &c, p.groups[from:end], rows)
 	}
 }

@@ -95,7 +95,7 @@ func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) 
 }
 
 // wordPanel makes panels of the words, and of the scales and biases, of columns
-// [k0, k0+kn) of nn rows of w, and asks for the words of the next panel.
+// [k0, k0+kn) of nn rows of w, and prefetches the words of the next panel.
 func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, scales, biases []float32) {
 	g0, groups := k0/m.GroupSize, kn/m.GroupSize
 	perGroup := m.GroupSize * m.Bits / 32
@@ -108,7 +108,7 @@ func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, s
 	return codes, scales, biases
 }
 
-// prefetch asks for words [first, first+words) of rows [lo, hi) of w.
+// prefetch prefetches words [first, first+words) of rows [lo, hi) of w.
 func (m *QuantizedRows) prefetch(lo, hi, first, words int) {
 	stride := m.w.Strides[0]
 	at := 4 * (m.w.Offset + lo*stride + first)
@@ -200,7 +200,7 @@ func (m *QuantizedRows) nextWords(first, n int) []byte {
 	return m.w.Data[at : at+4*n*words]
 }
 
-// codePanel makes a panel of nn rows of w for products with x. With ahead, it asks for the words of the next panel
+// codePanel makes a panel of nn rows of w for products with x. With ahead, it prefetches the words of the next panel
 // where it can.
 func (m *QuantizedRows) codePanel(x *simd.Tiles, panel, space []float32, n0, nn int, ahead bool) {
 	whole := m.Bits == 4 || m.Bits == 8 // words hold whole codes
@@ -225,7 +225,7 @@ func (m *QuantizedRows) codePanel(x *simd.Tiles, panel, space []float32, n0, nn 
 
 // expandWords makes tiles of rows whose words hold whole codes, by blocks of columns, so
 // that a block's words are still in the nearest cache when they are expanded. With ahead,
-// it asks for the words of the next panel.
+// it prefetches the words of the next panel.
 func (m *QuantizedRows) expandWords(tiles, space []float32, n0, nn int, ahead bool) {
 	const block = 512 // a multiple of all group sizes
 	rows, stride := m.wordRows(n0, nn)

@@ -73,7 +73,7 @@ func (r *rotations) use(waves ropeWaves) {
 	}
 }
 
-// of returns the angles of a row at a position, which is scaled already, until they are asked for again.
+// of returns the angles of a row at a position, which is scaled already. They are valid until the next call.
 func (r *rotations) of(row int, position float32) *rotation {
 	one := &r.last
 	if row < mostRotations {

@@ -19,7 +19,7 @@ const whole = "cDFrRTxX"
 // strftime formats a time as Python does in the C locale for a time without a zone, so %z
 // and %Z are empty. Of the flags of GNU's C library, %-d and its like drop leading zeros
 // and spaces, %_d writes spaces in their place, %0e zeros, and %^a capitals. An unknown
-// directive is copied, as is %f with a flag, which only Python knows and without one.
+// directive is copied, as is %f with a flag: only Python knows %f, and only without flags.
 func strftime(t time.Time, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {

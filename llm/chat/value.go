@@ -14,7 +14,7 @@ import (
 // prints them.
 func toValue(v any) (jinja.Value, error) { return toValueAt(v, 0) }
 
-// toValueAt converts a value that lies in depth others. Maps and slices can contain themselves.
+// toValueAt converts a value that is nested in depth others. Maps and slices can contain themselves.
 func toValueAt(v any, depth int) (jinja.Value, error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("nested deeper than %d", maxNesting)

@@ -19,7 +19,7 @@ const MaxSize = 1 << 30
 // Fields reads the members of one JSON object by name and type. It keeps the
 // first error, a [ConfigError] or [UnsupportedError] that names file and field,
 // and returns zero values from then on: read everything, then check Err. A
-// member that is null counts as absent. Not safe for concurrent use.
+// member that is null counts as absent. A Fields is not safe for concurrent use.
 type Fields struct {
 	file    string
 	path    string // of this object within the file: "" or "quantization."

@@ -35,8 +35,8 @@ func (s *stopper) first() (at int, found bool) {
 	return at, found
 }
 
-// open returns where the longest end of the text that is held begins that the text to
-// come may complete to a stop string.
+// open returns where the longest suffix of the held text begins that the text to come may
+// complete to a stop string.
 func (s *stopper) open() int {
 	keep := 0
 	for _, stop := range s.stops {

@@ -183,9 +183,9 @@ func (s *step) call(rule int, rest []element, below *stacks) {
 	s.calls[rule] = append(s.calls[rule], below)
 }
 
-// state expands the rules, each after all those that may begin with it, so that it does so
-// once, with everything that follows the rule. That a rule may be empty has been considered
-// where it was called.
+// state expands the rules, each after all those that may begin with it, so that each is
+// expanded once, with everything that follows it. That a rule may be empty has been
+// considered where it was called.
 func (s *step) state() *state {
 	for len(s.queue) > 0 {
 		r := heap.Pop(&s.queue).(ranked).rule

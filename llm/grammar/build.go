@@ -136,7 +136,7 @@ func (b *builder) grammar(root []element, v *Vocabulary) (*Grammar, error) {
 	return g, nil
 }
 
-// finite reports of each rule whether there is a finite text of it.
+// finite reports for each rule whether there is a finite text of it.
 func (b *builder) finite() []bool {
 	finite := make([]bool, len(b.rules))
 	for changed := true; changed; {

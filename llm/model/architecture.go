@@ -171,7 +171,7 @@ func Inspect(c *checkpoint.Checkpoint) (Spec, error) {
 	return Spec{Type: typ, Config: config, arch: arch}, checkEOS(c, config.Limits().Vocabulary)
 }
 
-// checkEOS rejects tokens to end with that the model does not have, and names the file that gives them.
+// checkEOS rejects EOS tokens that the model does not have, and names the file that gives them.
 func checkEOS(c *checkpoint.Checkpoint, vocabulary int) error {
 	file := c.Config.File()
 	if len(c.Generation.EOS) > 0 {

@@ -63,9 +63,9 @@ type state interface {
 	Room(n int) error
 }
 
-// stateAt returns the layers of a state for a pass over n tokens. With keys and values
-// of the activations' type, attention reads them where they lie, by kernels made for
-// that; of others, many tokens read them where they lie, too, and few as a page.
+// stateAt returns the layers of a state for a pass over n tokens. If keys and values have
+// the activations' type, attention reads them in place, by kernels made for that. If they
+// have another type, so do passes over many tokens, and passes over few read them as a page.
 func stateAt[T kompute.Float](s *kompute.Stream, of DecodeState, at *nn.Place, n int) nn.Layers[T] {
 	switch c := of.(type) {
 	case *nn.KVCache[T]:

@@ -37,8 +37,8 @@ func formatBytes(n int64) string {
 	return fmt.Sprintf("%d bytes (%.1f MiB)", n, float64(n)/mib)
 }
 
-// room returns how many bytes weights and a cache of tokens leave of the device's memory;
-// all there are if the driver does not report it.
+// room returns how many bytes weights and a cache of tokens leave of the device's memory,
+// or math.MaxInt64 if the driver does not report it.
 func room(d *kompute.Device, weights int64, shape nn.CacheShape, tokens int, dtype kompute.DType) int64 {
 	available := d.Info().MemoryAvailable
 	if available <= 0 {

@@ -12,7 +12,7 @@ import (
 // AddFlags adds the flags --dtype and --cache-type to those of a program, which set DType
 // and CacheType. Their values are names: auto, float32 (f32), float16 (f16), bfloat16
 // (bf16) and, for the cache, q8_0, which is llama.cpp's name for 8 bits with a scale for
-// each 32 elements. Parsing fails for another name, with an error that tells the flag and
+// each 32 elements. Parsing fails for another name, with an error that gives the flag and
 // the names.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.Func("dtype", "`type` of activations: auto (float32 if the weights are quantized, otherwise theirs), float32, float16 or bfloat16 (default auto)",

@@ -31,8 +31,8 @@ type Host struct {
 	onCPU     bool // it is the CPU in place of a lost device
 	model     Model
 	replaced  int
-	// lost is why model was closed without another in its place yet: to those who use it
-	// now, the device only is closed. Guarded by replacing alone.
+	// lost is why model was closed without another in its place yet: those who use it now
+	// see only that the device is closed. Guarded by replacing alone.
 	lost error
 }
 

@@ -276,7 +276,7 @@ func twoBits(stream []byte) []byte {
 	return out
 }
 
-// finish waits until the device has the weights, which the host then needs no more.
+// finish waits until the device has the weights, which the host then no longer needs.
 func (l *Loader[T]) finish() error {
 	defer l.weights.Unload()
 	return errors.Join(l.stream.Synchronize(l.ctx), l.stream.Close())

@@ -36,7 +36,7 @@ const (
 )
 
 // prefetchAhead is how many bytes ahead codes are prefetched: somewhat more than
-// memory delivers in the time of one access. groupDots asks for them twice as far ahead.
+// memory delivers in the time of one access. groupDots prefetches them twice as far ahead.
 const prefetchAhead = 4096
 
 func (d *codeDots) parts() int { return 16 / d.isa.lanes }

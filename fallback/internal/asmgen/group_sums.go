@@ -43,7 +43,7 @@ func (d *groupDots) blockBytes() int {
 	return 64 * d.parts
 }
 
-// prefetch asks for codes ahead (see codeDots.block), as many as a block of four rows has, or as
+// prefetch prefetches codes ahead (see codeDots.block), as many as a block of four rows has, or as
 // it would have with codes of 8 bits.
 func (d *groupDots) prefetch() {
 	bytes := 4 * d.blockBytes()

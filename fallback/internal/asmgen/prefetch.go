@@ -10,9 +10,9 @@ func prefetchFamily() {
 	prefetch("prefetchNearLines", "nearest", PREFETCHT0)
 }
 
-// prefetch asks for lines of 64 bytes.
+// prefetch writes a function that prefetches lines of 64 bytes.
 func prefetch(name, cache string, line func(Op)) {
-	text("asks for count lines of 64 bytes to come to the "+cache+" cache.", "%s", name)("(from *byte, count int)")
+	text("prefetches count lines of 64 bytes into the "+cache+" cache.", "%s", name)("(from *byte, count int)")
 	from, count := arg("from"), arg("count")
 	Label("loop")
 	line(Mem{Base: from})

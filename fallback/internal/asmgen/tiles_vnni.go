@@ -34,7 +34,7 @@ func vnniSum(row, limb, half int) int { return (row*3+limb)*2 + half }
 
 // productVNNI writes the product of up to 32 rows of x with panels of 32 rows of w, for
 // groups of size elements. R8 is the group of x, R12 the panel's words, DI where in c
-// the next row begins, and R14 what is asked for.
+// the next row begins, and R14 what is prefetched.
 func (a *amx) productVNNI(size int, form codeForm) {
 	step := min(size, 64)
 	steps, tile := size/step, 16*step

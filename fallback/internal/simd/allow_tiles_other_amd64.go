@@ -2,5 +2,5 @@
 
 package simd
 
-// allowTiles is false where nothing is known of the system's way to allow tiles.
+// allowTiles returns false: how this system allows tiles is not known.
 func allowTiles() bool { return false }

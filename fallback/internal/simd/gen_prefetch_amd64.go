@@ -4,12 +4,12 @@
 
 package simd
 
-// prefetchLines asks for count lines of 64 bytes to come to the second cache.
+// prefetchLines prefetches count lines of 64 bytes into the second cache.
 //
 //go:noescape
 func prefetchLines(from *byte, count int)
 
-// prefetchNearLines asks for count lines of 64 bytes to come to the nearest cache.
+// prefetchNearLines prefetches count lines of 64 bytes into the nearest cache.
 //
 //go:noescape
 func prefetchNearLines(from *byte, count int)

@@ -25,7 +25,7 @@ func TakesHeads(m, d int) bool {
 
 // HeadDots sets c[i·ldc+j] to the product of row i of A, of d numbers, with head j of b, for i < m and j < n. Heads lie
 // stride bytes apart. It returns how many of the n heads it has done, a multiple of 4. The sums are those of Dots with
-// the heads as float32. Only where TakesHeads reports it.
+// the heads as float32. It may be called only if TakesHeads returns true.
 func HeadDots(c []float32, ldc int, a []float32, m, d int, b []byte, stride, n int, form HeadForm) int {
 	fours := n &^ 3
 	if m <= 0 || fours == 0 {
@@ -39,7 +39,7 @@ func HeadDots(c []float32, ldc int, a []float32, m, d int, b []byte, stride, n i
 }
 
 // HeadMulAdd increases row i of C, of d numbers, by Σ a[i·lda+j]·head j of b over j < n, for i < m. Heads lie stride
-// bytes apart. The sums are those of MulAdd with the heads as float32. Only where TakesHeads reports it.
+// bytes apart. The sums are those of MulAdd with the heads as float32. It may be called only if TakesHeads returns true.
 func HeadMulAdd(c, a []float32, lda, m, d int, b []byte, stride, n int, form HeadForm) {
 	if m <= 0 || n <= 0 {
 		return

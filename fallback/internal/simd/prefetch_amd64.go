@@ -1,13 +1,13 @@
 package simd
 
-// Prefetch asks for data to come to the second cache.
+// Prefetch prefetches data into the second cache.
 func Prefetch(data []byte) {
 	if len(data) > 0 {
 		prefetchLines(&data[0], (len(data)+63)/64)
 	}
 }
 
-// PrefetchNear asks for data to come to the nearest cache.
+// PrefetchNear prefetches data into the nearest cache.
 func PrefetchNear(data []byte) {
 	if len(data) > 0 {
 		prefetchNearLines(&data[0], (len(data)+63)/64)
@@ -22,7 +22,7 @@ func PrefetchToWrite(data []byte) {
 	}
 }
 
-// prefetchLinesToWrite asks for count lines of 64 bytes, which no other cache keeps.
+// prefetchLinesToWrite prefetches count lines of 64 bytes, which no other cache keeps then.
 //
 //go:noescape
 func prefetchLinesToWrite(from *byte, count int)

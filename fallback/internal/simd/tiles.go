@@ -188,7 +188,7 @@ func Aligned(s []float32) []float32 {
 type TilePanels struct {
 	Count                 int
 	Codes, Scales, Biases []float32
-	// Next is what will be read after the products. It is asked for meanwhile if x takes words.
+	// Next is what will be read after the products. It is prefetched meanwhile if x takes words.
 	Next []byte
 }
 

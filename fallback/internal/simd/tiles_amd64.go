@@ -86,7 +86,7 @@ func (t *Tiles) vnniProduct() vnniProduct {
 }
 
 // product adds the products of rows up to 32 from first on to c, of 32 columns for each
-// panel. next is asked for meanwhile.
+// panel. next is prefetched meanwhile.
 func (t *Tiles) product(c []float32, first, rows int, w *TilePanels, space []float32, next []byte) {
 	groups := t.k / t.codes.GroupSize
 	limbs, factors := t.place(first)

@@ -48,7 +48,7 @@ func integers(operator string, a, b int64) (Value, error) {
 	return rest, nil
 }
 
-// roundInteger rounds to a multiple of a power of ten, of two equally near ones to the even one.
+// roundInteger rounds to the nearest multiple of a power of ten, ties to even.
 func roundInteger(n int64, zeros int) (Value, error) {
 	unit, err := power(10, int64(zeros))
 	if err != nil {

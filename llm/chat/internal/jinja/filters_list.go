@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// follow is an attribute of an item by a path, "a.b.0".
+// follow returns an attribute of an item by a path, "a.b.0".
 func (m *meter) follow(item, path Value) (Value, error) { return m.followOr(item, path, Undefined{}) }
 
 // followOr returns a default if a part of the path is undefined.

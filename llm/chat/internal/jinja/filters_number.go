@@ -77,10 +77,11 @@ func intFilter(c *Call) (Value, error) {
 
 var errInfinite = errors.New("infinity is not an integer")
 
-// maxDigits is the most digits that Python reads or prints of an integer.
+// maxDigits is the most digits that an integer may have for Python to read or print it.
 const maxDigits = 4300
 
-// parseInteger returns the integer that a text is, or else the whole part of the number that it is; nil: it is neither.
+// parseInteger returns the integer that a text spells, or the whole part if it spells another number; nil if it spells
+// neither.
 func parseInteger(s string, base int) (Value, error) {
 	s = strings.TrimSpace(s)
 	if base == 0 || base >= 2 && base <= 36 {
