@@ -48,8 +48,8 @@ uint32_t fewer_heads(const PagedPlan &plan, int64_t page) {
     return alike ? std::min(plan.heads, kFewHeads) : plan.heads;
 }
 
-// The slots of a workgroup. With keys that take more instructions to make floats of than they take time to load, many
-// where few workgroups share a range of a row's keys: compute units have one of these at a time then.
+// The slots of a workgroup. If converting keys to floats takes longer than loading them, there are many where few
+// workgroups share a range of a row's keys: a compute unit then has one workgroup at a time.
 uint32_t slots_of(const Lowering &lowering, const PagedSDPACall &call, const PagedPlan &plan) {
     const DeviceTraits &device = lowering.device();
     const bool costly = call.keys().dtype == DT_UINT8 || call.keys().dtype == DT_FLOAT16;

@@ -65,7 +65,7 @@ static uint32_t lanes_of(const Lowering &lowering, const ProjectionOp &op, const
     return slice_lanes(lowering.device(), m.cols / 32, span_units(lowering, op, m));
 }
 
-// Whether a row has the same bits as by other kernels, unless it may have others.
+// Whether a row has the same bits as with other kernels, or may have others.
 static bool bits_suit(const Lowering &lowering, const ProjectionOp &op, const ProjectionOperands &m) {
     return lowering.device().batch_variant || span_units(lowering, op, m) == FragmentTiles::kMostChunk;
 }

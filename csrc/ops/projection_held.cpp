@@ -44,7 +44,7 @@ class HeldPlanner {
     }
 
   private:
-    // From one workgroup on each compute unit to one for each turn.
+    // Tries one and two workgroups on each compute unit, and one for each turn.
     void consider() {
         const uint32_t turns = divide_up(shape_.rows, t_.turn_rows()), blocks = divide_up(shape_.x_rows, t_.side);
         for (const uint32_t wanted : {compute_units_ / blocks, 2 * compute_units_ / blocks, turns}) {
@@ -63,8 +63,8 @@ class HeldPlanner {
 
     using Cost = std::tuple<uint32_t, uint64_t>;
 
-    // First how often compute units are filled with workgroups, then the time that a team takes, of which only ratios
-    // matter; fitted to chains of 36 products of four models with 8 to 64 rows, and 10 to 40 launches each.
+    // Compares first how often compute units are filled with workgroups, then the time that a team takes. Only ratios
+    // matter: it is fitted to chains of 36 products of four models with 8 to 64 rows, and 10 to 40 launches each.
     Cost cost(uint32_t groups) const {
         constexpr uint64_t kRound = 118, kTurn = 1, kUnit = 210;
         const uint32_t registers = 58 + 12 * t_.chunk * t_.side / 8;

@@ -7,8 +7,8 @@ namespace kpx {
 
 namespace {
 
-// The rounds of the kernel's loops with so many rows of each matrix in a lane. A norm makes NaNs of rows that are not
-// finite, which are not gone through again then.
+// The rounds of the kernel's loops with so many rows of each matrix in a lane. A norm makes NaNs of rows of x that are
+// not finite, so results need not be computed again.
 int64_t projection_lane_rounds(const ProjectionOp &op, const ProjectionOperands &m, uint32_t rows) {
     const uint32_t mended = op.norm != 0 ? 0 : is_pair(op) ? 2 * rows : rows;
     return lane_rounds(m.cols, op.group_size, mended);

@@ -50,12 +50,12 @@ class OneMatrix {
 
     bool exists() const { return exists_; }
 
-    // With it as the only matrix: for kernels that do not store the matrices' results. These then have one loop instead
-    // of one for each matrix.
+    // The operands with it as the only matrix, for kernels that do not store the matrices' results. These then have one
+    // loop instead of one for each matrix.
     ProjectionOperands alone() const;
 
-    // With it in place of every matrix: for bindings only. place() then changes the kernel's parameters, so that it
-    // (ONE_MATRIX) can load all matrices from the first one's bindings.
+    // The operands with it in place of every matrix, for bindings only. place() then changes the kernel's parameters,
+    // so that the kernel (ONE_MATRIX) can load all matrices from the first one's bindings.
     ProjectionOperands for_bindings() const;
     void place(ProjectionSet (&sets)[3]) const;
 

@@ -32,7 +32,7 @@ uint32_t PartTiles::shared_bytes(uint32_t group_size) const {
     return (teams * tile + part / kChunkUnits * X_SQUARES(side)) * 16;
 }
 
-// With as many teams as fit, the number of turns for the shortest time, by an estimate of which only ratios matter: a
+// Takes as many teams as fit, and the number of turns with the shortest estimated time, of which only ratios matter: a
 // turn takes steps of one chunk, somewhat longer with several workgroups on a compute unit, and making the digits of x
 // takes a few steps.
 PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &shape, const std::vector<int64_t> &tiles,

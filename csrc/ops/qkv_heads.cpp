@@ -10,7 +10,7 @@ namespace kpx {
 
 namespace {
 
-// Rows of n elements, for what asks for the form of a result that is never stored.
+// Rows of n elements, for functions that need the form of a result that is never stored.
 Array rows_like(const Array &x, uint32_t dtype, int64_t rows, int64_t n) {
     Array out = x;
     out.dtype = dtype;

@@ -4,8 +4,8 @@
 
 namespace kpx {
 
-// Two where that leaves enough workgroups: a workgroup waits a few times, however many elements it has. CPU drivers
-// take two for one full workgroup, too, so that tests do.
+// A thread has two where that leaves enough workgroups: a workgroup waits a few times, however many elements it has.
+// CPU drivers take two from one full workgroup on, so that tests do, too.
 static uint32_t quads_of_thread(const DeviceTraits &device, uint32_t elements, uint32_t threads) {
     const uint64_t workgroups = device.is_cpu ? 1 : 8 * uint64_t(std::max(1u, device.compute_units));
     return elements >= workgroups * threads * 8 ? 2 : 1;

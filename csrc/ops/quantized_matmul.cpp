@@ -42,7 +42,7 @@ uint32_t vector_words(const QuantizedProduct &x) {
     return 1;
 }
 
-// With fewer rows of x in a workgroup if its loops would have too many rounds.
+// Gives a workgroup fewer rows of x if its loops would have too many rounds.
 Matvec plan_vec(const DeviceTraits &device, const QuantizedProduct &x) {
     const int64_t cols = x.p.x.cols;
     MatvecRounds rounds;

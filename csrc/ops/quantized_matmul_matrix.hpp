@@ -23,7 +23,7 @@ QuantizedProduct quantized_product(Lowering &lowering, const QuantizedMatMulOp &
 // The rows of x that made_rows.glsl is to make, and the tensor of their factors: x if there are none.
 MadeRowsParams made_rows(Lowering &lowering, const QuantizedProduct &x, Array &factors);
 QuantizedMatMulScalesParams scales_params(const QuantizedProduct &x); // without more columns
-// A workgroup that makes a row, and its threads' runs: large enough to keep a row in registers, if any is.
+// The threads of a workgroup that makes a row, and the runs of each: enough to keep a row in registers, if possible.
 struct MadeRowsShape {
     uint32_t threads, runs;
 };

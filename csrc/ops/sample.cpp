@@ -39,7 +39,7 @@ static void check_sample(const SampleCall &call) {
     check_operands({&x, &settings, &step, &out});
 }
 
-// With one workgroup for each row, or with rows in parts and a dispatch for each stage.
+// Dispatches one workgroup for each row, or divides rows into parts, with a dispatch for each stage.
 static void dispatch_stages(Lowering &lowering, const SampleCall &call, const Array &x, const Array &out,
                             SampleParams params) {
     const Array &settings = call.params(), &step = call.step() ? call.step() : call.params();

@@ -10,9 +10,9 @@ constexpr int64_t kMatrixHead = 128; // the most elements of a head in sdpa_coop
 // Subgroups of sdpa_fragments have two tiles of rows if that leaves so many workgroups for each compute unit: then it
 // is faster.
 constexpr int64_t kGroupsOfTwoTiles = 3;
-// Workgroups for each compute unit that sharing the keys of rows aims at, without exceeding it.
+// How many workgroups for each compute unit there should be, at most, after dividing the keys of rows among them.
 constexpr int64_t kGroupsAtOnce = 2;
-// Rows of all heads times keys, from which matrices are worth it for less than a tile of rows.
+// From this number of rows of all heads times keys on, matrices are worth it for less than a tile of rows.
 constexpr int64_t kMuchToDo = 1 << 19;
 
 // Runs of 8 elements of a head, padded to whole matrices.

@@ -20,9 +20,9 @@ struct DispatchCall {
     uint32_t push_bytes;
 };
 
-// Both return whether there is a dispatch, as Window::append does, and throw Missing where something would have to be
-// made for which the caller, who holds the device's mutex, must release it. words: the call as words, if the window's
-// log is to have it.
+// Both return whether there is a dispatch, as Window::append does. They throw Missing if something must be made first,
+// for which the caller must release the device's mutex, which it holds. words: the call as words, if the window's log
+// is to have it.
 bool append_call(Device &device, Window &window, const RawCall &call, const CallWords *words = nullptr);
 bool append_call(Device &device, Window &window, const DispatchCall &call);
 

@@ -9,7 +9,7 @@
 
 namespace kpx {
 
-// Appends the op call if it comes again as in a window that was recorded: then its dispatches are known. Otherwise
+// Appends the op call if it is the next one of a window that was recorded: then its dispatches are known. Otherwise
 // call_ becomes the call.
 bool PendingWork::repeat(const RawCall &call, bool &has_dispatch) {
     if (window_.empty() && !window_.follows()) {
