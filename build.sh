@@ -7,10 +7,10 @@ unset CDPATH # cd would look there first, and print what it found
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 cd -P . # CMake would keep the symbolic links by which the shell has come here
 build=$(realpath -m "${KOMPUTE_GO_BUILD:-$root/build}")
-# Other programs read these in other folders than this one.
+# Absolute paths, since programs in other folders read these.
 [ -z "${KOMPUTE_SOURCE:-}" ] || KOMPUTE_SOURCE=$(realpath -m "$KOMPUTE_SOURCE")
 [ -z "${KOMPUTE_CACHE:-}" ] || KOMPUTE_CACHE=$(realpath -m "$KOMPUTE_CACHE")
-# A go.work above this tree is not about it; its modules name each other.
+# A go.work above this tree is not meant for it; its modules refer to each other by themselves.
 export GOWORK=off
 archive=$build/libkompute-go.a
 jobs=$(nproc)
@@ -67,9 +67,9 @@ die() { printf 'build.sh: %s\n' "$*" >&2; exit 1; }
 # shellcheck source=scripts/dependencies.sh
 . "$root/scripts/dependencies.sh"
 
-# usable_paths ends where something in the build would fail because of a character in a path, or be done in every build:
-# Kompute's CMake files pass paths to a shell as they are, and CMake, ninja and pkg-config have characters of their own.
-# Spaces are no problem.
+# usable_paths ends the build if a path has a character because of which a step would fail, or be repeated in every
+# build: Kompute's CMake files pass paths to a shell as they are, and some characters are special to CMake, ninja and
+# pkg-config. Spaces are no problem.
 usable_paths() {
     local path refused=$'\'"`$\\()[]<>|&;:*?#^'
     for path in "$root" "$build" "${KOMPUTE_SOURCE:-}" "${KOMPUTE_CACHE:-}"; do
@@ -89,8 +89,8 @@ native() {
     if [ ! -e "$build/build.ninja" ] || [ "$(cat "$build/configured-for" 2>/dev/null)" != "$key" ] || ! configured_here; then
         say 'configuring, and fetching Kompute and glslang if they are not here yet'
         rm -f "$build/configured-for"
-        # CMake refuses to go on with what it made for another tree. The sanitizers' folders have their own. A folder of
-        # another project is left to its refusal.
+        # CMake refuses to continue with files that it made for another tree, so these are removed, also in the folders
+        # of the sanitizers. Those of another project are kept, and CMake refuses.
         if ! configured_here && grep -qsx 'CMAKE_PROJECT_NAME:STATIC=kompute-go' "$build/CMakeCache.txt"; then
             rm -rf "$build"/{,sanitize-*/}CMake{Cache.txt,Files}
         fi
@@ -107,8 +107,8 @@ native() {
     deps_caught_up
 }
 
-# configured_here: whether the build folder was configured for this tree, and in its place. In a copy of a tree, or one
-# that was moved, everything in it names the other place.
+# configured_here: whether the build folder was configured for this tree and in its current place. In a copied or moved
+# folder, everything refers to the old place.
 configured_here() {
     [ "$(cached_path CMAKE_HOME_DIRECTORY)" = "$root" ] && [ "$(cached_path CMAKE_CACHEFILE_DIR)" = "$build" ]
 }
@@ -159,8 +159,8 @@ programs() {
 
 go_build() { (cd "$root" && go build -v -o bin/ "$@"); }
 
-# go_ahead PACKAGES compiles what these need and does not itself need the archive, beside what
-# makes that; go_caught_up waits for it. What fails here fails again, with its reason, in the build.
+# go_ahead PACKAGES compiles the dependencies of these that do not need the archive, while the archive
+# is made; go_caught_up waits for it. What fails here fails again, with its reason, in the build.
 go_ahead() {
     mkdir -p "$logs"
     in_background build_without_archive "$@"
@@ -344,7 +344,7 @@ cmd_env() {
 }
 
 cmd_clean() {
-    # Whatever else KOMPUTE_GO_BUILD may name is not this script's to remove.
+    # KOMPUTE_GO_BUILD may name a folder that is no build folder: this script must not remove it.
     [ "$build" = "$(realpath -m "$root/build")" ] || [ ! -d "$build" ] || [ -e "$build/logs/configure.log" ] ||
         [ "$(ls -A "$build")" = kompute-cache ] || [ -z "$(ls -A "$build")" ] || die "clean: $build is not a build folder"
     [ ! -d "$build" ] || lock_build

@@ -18,9 +18,10 @@ git ls-files '*.cpp' '*.hpp' '*.h' | xargs clang-format --dry-run --Werror || fa
 
 git ls-files '*.sh' .ci/run | xargs shellcheck || failed=1
 
-# Not what others wrote or a program makes. Names in camel case are no words; the
-# words that are right are GLSL's inout, a Unicode class, "to and fro", a truth value
-# in templates, the lower end of a, half a word that a test types, and Rust's packages.
+# Spelling, except in what others wrote or programs generate. Names in camel case are
+# not checked. The words that are correct here are GLSL's inout, the Unicode class Nd,
+# "to and fro", falsy in templates, alo (the low part of a), thi (half a word that a
+# test types), and Rust's crate.
 git ls-files '*.go' '*.cpp' '*.hpp' '*.h' '*.def' '*.comp' '*.glsl' '*.md' '*.sh' '*.py' '*.cmake' '*.txt' | grep -v testdata/ |
     xargs codespell --ignore-regex '\b[A-Z]?[a-z0-9]+[A-Z]\w*' -L inout,nd,fro,falsy,alo,thi,crate || failed=1
 exit $failed

@@ -48,7 +48,7 @@ spirv_tools() {
     done
 }
 
-# may_install PACKAGE...: whether they can be installed here. If not, $why says why, and what to do.
+# may_install PACKAGE...: whether they can be installed here. If not, $why has the reason, and what to do.
 may_install() {
     if [ "${KOMPUTE_GO_NO_INSTALL:-}" = 1 ]; then
         why="KOMPUTE_GO_NO_INSTALL=1 is set; install with: apt-get install $*"
@@ -120,7 +120,7 @@ find_go() {
             return 0
         fi
     done
-    # Last, where the user who called sudo has it.
+    # Finally, look where the user who called sudo has it.
     [ -n "$home" ] && [ "$(id -u)" = 0 ] || return 1
     dir=$(su - "$SUDO_USER" -c 'command -v go' 2>/dev/null | tail -n 1)
     [ -x "$dir" ] && PATH=$PATH:$(dirname "$dir")
@@ -128,9 +128,9 @@ find_go() {
 
 go_wanted() { sed -n 's/^go //p' "$root/go.mod"; }
 
-# deps installs what is missing: what the build needs at once, the rest beside the build,
-# which waits for it at its end. With want_tests=1 the rest is needed, too; without, the
-# build goes on where it cannot be installed.
+# deps installs what is missing: first what the build needs, and the rest during the build,
+# which waits for it at its end. With want_tests=1 the rest is needed, too; otherwise the
+# build goes on if it cannot be installed.
 deps() {
     need_go
     local build_packages run_packages why='' sudo=''
@@ -156,7 +156,7 @@ deps() {
 without_driver='going on: nothing but running programs on Vulkan needs it'
 download_modules() { cd "$root" && go mod download; }
 
-# install_beside PACKAGE... runs beside the build, and to its end whatever becomes of that.
+# install_beside PACKAGE... runs during the build, and finishes even if the build is interrupted.
 install_beside() {
     trap '' INT HUP
     install_packages packages-to-run "$@"
@@ -179,7 +179,7 @@ in_background() {
 }
 
 # end_background ends what was started in the background, which Ctrl-C does not reach, and waits
-# for the installation of packages: a next run would find apt's database locked.
+# for the installation of packages: otherwise the next run would find apt's database locked.
 end_background() {
     local job
     for job in $(jobs -rp); do

@@ -27,9 +27,9 @@ for target in "${all[@]}"; do
     kept=$corpus/${folder#./}
     mkdir -p "$kept"
     printf '==> %s in %s, %d s\n' "$name" "$folder" "$share" >&2
-    # The seeds first: of one case, fuzzing takes no more than ten seconds, and a driver may compile longer than that.
+    # The seeds run first, so that kernels are compiled: fuzzing allows ten seconds for a case, and a driver may take longer.
     go test -run "^$name\$" -timeout 10m "$folder" || { failed+=("$name"); continue; }
-    # Shrinking what was found would take a minute for each input otherwise.
+    # Without this limit, minimizing would take a minute for each interesting input.
     go test -run '^$' -fuzz "^$name\$" -fuzztime "${share}s" -fuzzminimizetime 20x -timeout 0 "$folder" -args -test.fuzzcachedir="$kept" ||
         failed+=("$name")
 done

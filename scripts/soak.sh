@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Lets clients ask the service (bin/serve) for a while, on a Vulkan device whose calls
-# fail now and then, at random. None may get a wrong answer, nothing may be left over in
-# the end, and the memory may not grow. Prints which calls failed, and what became of
-# the requests.
+# Lets clients send requests to the service (bin/serve) for a while, on a Vulkan device whose
+# calls fail now and then, at random. No client may get a wrong answer, nothing may be left
+# over at the end, and the memory may not grow. It prints which calls failed, and what became
+# of the requests.
 #
 #   scripts/soak.sh SECONDS BUILD
 #
@@ -22,7 +22,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# until_ok COMMAND...: waits until it succeeds, for five minutes at most, and while all programs run.
+# until_ok COMMAND... waits until it succeeds, for at most five minutes and as long as all programs run.
 until_ok() {
     for ((i = 0; i < 3000; i++)); do
         if "$@" >"$work/until" 2>&1; then return; fi
@@ -44,7 +44,7 @@ until_ok curl -sf "http://$address/readyz"
 load=$!
 started+=("$load")
 until_ok grep -q alone "$work/load.log" # faults begin when the answers to compare with are there
-# As often as an answer takes alone: more often, a slow driver would only replace devices.
+# One failure in the time that an answer takes alone: with more, a slow driver would only replace devices.
 every=$(awk '/requests alone/ { e = $4 / $1; print (e < 1 ? 1 : e) "s" }' "$work/load.log")
 "$work/inject" -every "$every" "$work/control" >"$work/inject.log" &
 inject=$!

@@ -11,8 +11,8 @@ logged() {
     local log=$logs/$1.log
     shift
     mkdir -p "$logs"
-    # The lock is kept by those who read, until all who write are gone; not by a program that stays, such as the server
-    # of a compiler cache.
+    # The readers of the output hold the lock until all writers are gone. The writers do not inherit it: one may stay,
+    # such as the server of a compiler cache.
     if ! "$@" 9<&- 2>&1 | tee "$log" | "${meter:-nothing}" >&2; then
         tail -n 40 "$log" >&2
         die "failed: $*${hint:+; $hint}. All of its output: $log"

@@ -8,20 +8,20 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=$1
 fast=${2:-}
 
-# The build folder may be another than build/, where tests of faults would look for it.
+# Tests of faults would look for it in build/, but the build folder may be another one.
 export KOMPUTE_GO_FAULT_LOADER=$build/csrc/tests/faults/libfault_loader.so
 
-# part NAME COMMAND... runs one part, between its name and its time: of a clock, and of the processors.
+# part NAME COMMAND... runs one part. It prints its name before, and the elapsed and the processors' time after it.
 part() {
     local name=$1 TIMEFORMAT="==> %0R s, of processors %0U + %0S s: $1"
     shift
     printf '\n==> %s\n' "$name"
-    # In a shell of its own, which does not count the processes of what runs beside.
+    # In a shell of its own, which does not count the time of processes that run at the same time.
     (time "$@" 2>&1) || { printf '==> FAILED: %s\n' "$name"; exit 1; }
 }
 
-# beside LOG COMMAND... runs a command beside what follows; `finish` waits for it.
-# Both use both cores only part of the time.
+# beside LOG COMMAND... runs a command in parallel with what follows; `finish` waits for it.
+# Neither uses both cores all the time.
 beside() {
     besides_log=$1
     shift
@@ -39,14 +39,14 @@ finish() {
     [ "$status" = 0 ] || exit "$status"
 }
 
-# left_out WHAT says so, and again below the last part.
+# left_out WHAT reports what was left out, now and again after the last part.
 left_out() {
     echo "left out: $1"
     echo "$1" >>"$build/logs/left-out.log"
 }
 
-# Without what debuggers need, programs of tests link faster; reports have line numbers all the same.
-# `./build.sh check` vets, every module.
+# Test programs link faster without debug information, and reports still have line numbers.
+# `./build.sh check` vets every module.
 go_test() { go test -vet=off -ldflags=-s\ -w "$@"; }
 
 # lavapipe compiles kernels with little optimization: for tests of many kernels, which spend
@@ -59,8 +59,8 @@ cpp_tests() {
     tail -n 1 "$log"
 }
 
-# The files of all but the fused products of every size and quantization, whose kernels take more time than all others'
-# together.
+# All files except those of the fused products of every size and quantization, whose kernels take more time than all
+# others together.
 most_cpp_files() {
     local file
     for file in csrc/tests/*_test.cpp; do
@@ -73,7 +73,8 @@ most_cpp_files() {
 }
 # shellcheck disable=SC2046 # several files
 most_cpp_tests() { unoptimized "$build/csrc/tests/kpx_test" $(most_cpp_files); }
-# Sanitizers do not see into kernels. The two tests run what only the files that are left out run of the shim.
+# Sanitizers do not see into kernels, so two tests suffice for the code of the shim that otherwise only the files left
+# out run.
 # shellcheck disable=SC2046 # several files
 cpp_tests_with_address_sanitizer() {
     unoptimized scripts/test_sanitized.sh "$build" address $(most_cpp_files) \
@@ -84,7 +85,7 @@ cpp_tests_with_address_sanitizer() {
 # arithmetic in Go some eight times slower. The CPU backend's loops are shared by threads
 # in all of these, and in a share of its conformance.
 threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest'
-# What is about arithmetic there runs without it.
+# Its tests of arithmetic run without the race detector.
 arithmetic='^TestSameTokensOnOlderCPUs$'
 go_tests_with_race() {
     # shellcheck disable=SC2086 # several packages
@@ -92,8 +93,8 @@ go_tests_with_race() {
         go_test -race -short -timeout 60m -run 'TestConformance/cpu' ./ops -args -share=8 &&
         go_test -race -run '^TestConcurrent$' ./llm/tokenizer
 }
-# The others that use the binding; what does not is tested without cgo, and so is the
-# conformance of the CPU backend.
+# The other packages that use the binding. Those that do not are tested without cgo, and so is
+# the conformance of the CPU backend.
 go_tests_with_cgo() {
     local binding
     binding=$(go list -f '{{range .Deps}}{{if eq . "github.com/kompute-go/kompute-go/kompute"}}{{$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./...)
@@ -101,8 +102,8 @@ go_tests_with_cgo() {
     KOMPUTE_GO_VALIDATION=1 unoptimized go_test -timeout 60m ./ops -args -device=vulkan &&
         KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m $(grep . <<<"$binding" | grep -vxFf <(go list $threaded ./ops))
 }
-# Not run again is what differs neither in its own code nor in what it expects, and has run on the
-# CPU backend above.
+# Packages whose code and expected results are the same without cgo, and whose tests have run on the
+# CPU backend above, do not run again.
 go_tests_without_cgo() {
     export CGO_ENABLED=0
     # shellcheck disable=SC2046 # several packages
@@ -115,12 +116,12 @@ short_go_tests_without_cgo() {
     # shellcheck disable=SC2046 # several packages
     go_test -short $(go list ./... | grep -vE '/(examples/|internal/builds$)')
 }
-# As the program is built: what it draws with needs no cgo.
+# Without cgo, as the program is built.
 plotter() { (cd examples/bench/plot && CGO_ENABLED=0 go_test ./...); }
 
-# A second driver of Vulkan, with subgroups of 4 and without 8- and 16-bit storage. It
-# compiles slowly, so it runs a share of the ops' cases and of the faults, and of the
-# goldens the logits of a 4-bit model.
+# A second Vulkan driver, with subgroups of 4 and without 8- and 16-bit storage. It compiles
+# slowly, so it runs only a share of the ops' cases, some of the faults, and the golden logits
+# of a 4-bit model.
 second_driver() (
     local icd
     icd=$(scripts/swiftshader.sh "${KOMPUTE_CACHE:-$build/kompute-cache}") || { left_out 'tests on SwiftShader, which cannot be had here'; exit; }
@@ -130,14 +131,14 @@ second_driver() (
         KOMPUTE_GO_VALIDATION='' go_test -run '^TestGoldenLogits$/^q4$/vulkan' ./llm/llama
 )
 
-# Its tests run on the CPU backend; those of its clients, on the program as it is built.
+# The service's tests run on the CPU backend; those of its clients run the program as it is built.
 service() {
     (cd examples/serve && go_test -race ./... && go build -o ../../bin/serve .) &&
         (cd examples/serve/clients && CGO_ENABLED=0 go_test -count=1 ./...) # Go does not see that the program changed
 }
 
-# The CPU backend's loops for arm64, in assembly and in Go, under an emulator of its
-# processor; its library of vectors whole, of its ops those that are made of them.
+# The CPU backend's loops for arm64, in assembly and in Go, under an emulator: all tests of its
+# vector library, and those of the ops that consist of such loops.
 arm64() {
     local dir
     dir=$(mktemp -d)
@@ -150,10 +151,10 @@ arm64() {
     return "$status"
 }
 
-# What runs beside the Go tests: about half of the time of all.
+# What runs in parallel with the Go tests, about half of the whole time.
 parts_beside() {
-    # The sanitizers afterwards: Mesa's cache then has the kernels, which take three times as long to compile under
-    # the address sanitizer, and so does validation.
+    # The sanitizers come after the plain tests: Mesa's cache then has the kernels, which take three times as long to
+    # compile under the address sanitizer, as validation does, too.
     part 'C++ tests of the shim, under Vulkan validation' cpp_tests
     part 'most C++ tests of the shim, under the address, leak and undefined behaviour sanitizers' \
         cpp_tests_with_address_sanitizer
@@ -165,8 +166,8 @@ parts_beside() {
     part 'a module outside this tree, against an installed archive' scripts/test_install.sh "$build"
 }
 
-# The share for every day: what the binding and the shim keep in order, on Vulkan,
-# and the CPU backend with the models on top of it.
+# --fast runs the share for every day: the binding and the shim on Vulkan, and the CPU
+# backend with the models on top of it.
 mkdir -p "$build/logs"
 : >"$build/logs/left-out.log"
 part 'build.sh: for which tree it builds' scripts/test_build.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# build.sh's own rules: for which tree it configures, when again, and what must not
-# change that. In copies of it, with small programs in place of CMake, ninja and Go
-# that only note how they were called, so it takes seconds.
+# Tests build.sh's own rules: for which tree it configures, when it does so again, and what
+# must not change that. It uses copies of build.sh, with small programs in place of CMake,
+# ninja and Go that only note how they were called, so it takes seconds.
 set -euo pipefail
 unset CDPATH # cd would look there first, and print what it found
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -54,7 +54,7 @@ export PATH=$work/bin:$PATH
 unset KOMPUTE_GO_BUILD KOMPUTE_CACHE CMAKE_PREFIX_PATH GOWORK PKG_CONFIG_PATH
 
 new_tree() { mkdir -p "$1/examples/serve" && cp -r "$root/build.sh" "$root/scripts" "$root/go.mod" "$1"; }
-# run COMMAND...: it must succeed, and the calls be those on stdin.
+# run COMMAND...: it must succeed, and the calls must be those on stdin.
 run() {
     : >"$CALLS"
     "$@" >"$work/out" 2>&1 || fail "failed: $*"

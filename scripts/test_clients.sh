@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Tests bin/serve with OpenAI's clients as they are published today: for Python, for
 # JavaScript and for Go. It downloads them from the package registries that pip, npm
-# and go are set up for, into a folder that it removes. Without arguments all three;
-# `python`, `npm` or `go` one of them. Not a part of `./build.sh test`, which runs a
-# pinned version of the client for Go.
+# and go are set up for, into a folder that it removes. Without arguments it tests all
+# three; `python`, `npm` or `go` selects one. It is not a part of `./build.sh test`, which
+# runs a pinned version of the client for Go.
 set -euo pipefail
 unset CDPATH # cd would look there first, and print what it found
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# examples/batch on a Flink cluster of this machine: a job manager, two task managers
-# with a worker process each, and Beam's job server. One worker is killed in the
-# middle; every line must be answered once nevertheless. Needs Java 11 or 17, Maven and
-# some 160 MB of jars, which are kept in the cache folder.
+# Runs examples/batch on a Flink cluster on this machine: a job manager, two task managers
+# with a worker process each, and Beam's job server. One worker is killed half-way; every
+# line must still be answered exactly once. It needs Java 11 or 17, Maven and some 160 MB of
+# jars, which are kept in the cache folder.
 set -euo pipefail
 unset CDPATH # cd would look there first, and print what it found
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${KOMPUTE_CACHE:-$root/build/kompute-cache}/flink
 work=$(mktemp -d)
 pids=()
-# Workers are the programs that Beam's boot programs have unpacked; those of earlier are
-# not ours.
+# Workers are the programs that Beam's boot programs have unpacked. Those that run already
+# are not ours.
 all_workers() { pgrep -f '^/tmp/bin[0-9]*/worker --worker=true' | sort; }
 others=$(all_workers || true)
 workers() { comm -13 <(printf '%s\n' "$others") <(all_workers); }
@@ -45,7 +45,7 @@ start() {
     TMPDIR=$work/tmp java -Xmx400m "${opens[@]}" -cp "$cache/lib/*" "$@" >"$work/$name.log" 2>&1 &
     pids+=($!)
 }
-# await WHAT COMMAND... waits for a command to succeed, as long as all programs run.
+# await WHAT COMMAND... waits until a command succeeds, as long as all programs run.
 await() {
     local what=$1
     shift

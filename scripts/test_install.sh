@@ -29,8 +29,8 @@ version=$(sed -n 's/^const Version = "\(.*\)"$/v\1/p' "$root/kompute/version.go"
     go build -o service .
     ./service
 
-    # One changed shader makes another build id, nothing changed the same, and a program
-    # that was compiled for another id than its archive has is refused.
+    # A changed shader changes the build ID, and without changes it stays the same. A program
+    # that was compiled for another ID than that of its archive is refused.
     mkdir tree
     cp -r "$root/csrc" "$root/shaders" "$root/cmake" "$root/CMakeLists.txt" tree
     build_id() { cmake -DSOURCE="$PWD/tree" -DOUTPUT="$PWD/id.h" -P tree/cmake/build_id.cmake && sed -n 's/^#define KPX_BUILD_ID "\(.*\)"$/\1/p' id.h; }

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# The C++ tests with the shim and Kompute under sanitizers, in a build folder of its
-# own inside the one that is given. Arguments: the build folder, with kernels and
-# kpx_test built; address (with its leak checker and the undefined behaviour sanitizer)
-# or thread (only the tests that csrc/tests/CMakeLists.txt selects for it, which it
-# watches, too); and the tests or files of tests to run, if not all.
-# KOMPUTE_GO_VALIDATION=1 has Vulkan's validation layer watch as well; what memory it
-# keeps until the process ends is no leak of ours.
+# Runs the C++ tests, with the shim and Kompute, under sanitizers, in a build folder of its
+# own inside the given one. Arguments: the build folder, with kernels and kpx_test built;
+# address (with its leak checker and the undefined behaviour sanitizer) or thread (only the
+# tests that csrc/tests/CMakeLists.txt selects for it, which it watches, too); and the tests
+# or files of tests to run, if not all. KOMPUTE_GO_VALIDATION=1 adds Vulkan's validation
+# layer; memory that this keeps until the process ends is no leak of ours.
 set -euo pipefail
 unset CDPATH # cd would look there first, and print what it found
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -25,7 +24,7 @@ case $kind in
 address) flags='-O0 -g1' ;;
 thread) flags='-O1 -g1' ;;
 esac
-# One at a time compiles here, as in build.sh, where flock is there and works.
+# Only one process at a time compiles here, as in build.sh, if flock exists and works.
 if command -v flock >/dev/null; then
     mkdir -p "$folder"
     exec 9<"$folder"
@@ -38,8 +37,9 @@ quietly cmake --build "$folder" -j "$(nproc)" --target kpx_test
 exec 9<&-
 
 case $kind in
-# A few frames of each allocation: Mesa's compiler makes millions. With a larger quarantine of
-# what was freed, half of the time would go into new pages. Paths are quoted: a space ends an option.
+# Only a few frames of each allocation are kept: Mesa's compiler makes millions. With a larger
+# quarantine of freed memory, half of the time would go into new pages. Paths are quoted: a space
+# ends an option.
 address) export ASAN_OPTIONS=detect_leaks=1:malloc_context_size=4:quarantine_size_mb=16:thread_local_quarantine_size_kb=64:handle_sigill=1 \
     LSAN_OPTIONS="suppressions='$PWD/csrc/tests/lsan_suppressions.txt':print_suppressions=0" ;;
 thread) export TSAN_OPTIONS="suppressions='$PWD/csrc/tests/tsan_suppressions.txt' second_deadlock_stack=1" ;;

@@ -40,7 +40,7 @@ uint two_digits(uint k, uint column, float by) {
     return packFloat2x16(f16vec2(vec2(float(digit(k, column)), float(digit(k + 1, column))) * by));
 }
 
-// A power of two by workgroup, from that of the smallest scale whose products float16 holds on.
+// A power of two for each workgroup, beginning with that of the smallest scale whose products float16 holds.
 float power(int least, uint range) { return ldexp(1.0, least + int(gl_WorkGroupID.x % range)); }
 
 bool same(float a, float b) { return a == b || (is_nan(a) && is_nan(b)); }

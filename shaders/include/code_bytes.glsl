@@ -14,9 +14,9 @@
 const bool SMALL_FLOATS = scales_DT == DT_UINT8; // the modes without biases: minifloat.glsl
 const bool CODE_BYTES = !SMALL_FLOATS || BITS == 4;
 
-// The middle of the codes if it is subtracted from them, else 0. It is subtracted from codes of 8 bits, so that they fit
-// into bytes. Others stay as they are, and sums of their products begin with minus MIDDLE times the sum of the integers
-// of x, so that sums of more products fit into 32 bits.
+// The middle of the codes if products are those of codes minus it, else 0. It is subtracted from codes of 8 bits, so
+// that they fit into bytes. Others stay as they are, and sums of their products begin with minus MIDDLE times the sum of
+// the integers of x, so that sums of more products fit into 32 bits.
 const uint MIDDLE = BITS == 8 || SPAN > 1 ? 1 << (BITS - 1) : 0;
 
 // Whether the even ones of eight codes come first: then four of them are a masked word. Bytes are in order.
