@@ -59,7 +59,7 @@ function(kompute_download out)
     endif()
     set(tree ${KOMPUTE_CACHE}/kp-${KOMPUTE_VERSION})
     if(NOT EXISTS ${tree}/CMakeLists.txt)
-        # Elsewhere first: what an interrupted unpacking leaves must not pass for the tree.
+        # It is unpacked elsewhere first: what an interrupted unpacking leaves must not be taken for the tree.
         string(RANDOM unpacked)
         set(unpacked ${KOMPUTE_CACHE}/unpacked-${unpacked})
         file(ARCHIVE_EXTRACT INPUT ${archive} DESTINATION ${unpacked})

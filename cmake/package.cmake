@@ -20,7 +20,7 @@ Libs: -L\${libdir} -lkompute-go @KPX_EXTRA_LIBS@ -lstdc++ -ldl -lpthread -lm
 " @ONLY)
 endfunction()
 
-# pkg-config ends a flag at a space, except where it is escaped; its own variables are.
+# pkg-config ends a flag at a space that is not escaped. It escapes those in its own variables.
 string(REPLACE " " "\\ " tree ${PROJECT_SOURCE_DIR})
 string(REPLACE " " "\\ " built ${PROJECT_BINARY_DIR})
 kpx_write_pc(${PROJECT_BINARY_DIR}/pkgconfig/kompute-go.pc ${built} ${tree}/csrc/abi ${built})

@@ -5,9 +5,9 @@
 # where that is not available, they are left out with a message.
 #
 # Comments at the top of a shader declare what differs from the default:
-#   // variants: the names below, the best first; the rule is "narrow base"
-#   // requires: features that every variant asks for
-#   // kernel: NAME DEFINE=VALUE…  a kernel that is built from it, once for each such line; the rule is one of its name
+#   // variants: names made of the words below, the best first; the default is "narrow base"
+#   // requires: features that every variant needs
+#   // kernel: NAME DEFINE=VALUE…  a kernel to build from the file, one line for each; the default is one of the file's name
 # A variant's name consists of these words; each adds features and definitions.
 set(KPX_VARIANT_base "")
 set(KPX_VARIANT_narrow storage16 -DNARROW)           # 8- and 16-bit elements are real types
