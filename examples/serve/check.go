@@ -87,9 +87,9 @@ func (q *chatRequest) check(m *loaded) error {
 		return bad("messages", "there are none")
 	case q.TopLogprobs != 0 && !q.Logprobs:
 		return bad("top_logprobs", "without logprobs")
-	case q.Functions != nil && q.Functions.Kind() != 'n':
+	case given(q.Functions):
 		return unsupported("functions", "use tools")
-	case q.Audio != nil && q.Audio.Kind() != 'n':
+	case given(q.Audio):
 		return unsupported("audio", "this model writes text")
 	case q.toolChoice() == "none":
 		q.Tools = nil

@@ -139,6 +139,7 @@ func (f *responseFormat) schema() ([]byte, error) {
 
 // tool is a function that a model may call.
 type tool struct {
+	Type     string `json:"type"`
 	Function struct {
 		Name       string         `json:"name"`
 		Parameters jsontext.Value `json:"parameters"`
@@ -170,8 +171,13 @@ func (q *chatRequest) forcedTools() ([]stdjson.RawMessage, error) {
 		return q.Tools, nil
 	}
 	var wanted, one tool
-	if q.ToolChoice.Kind() != '{' || json.Unmarshal(q.ToolChoice, &wanted) != nil {
+	switch {
+	case q.ToolChoice.Kind() != '{' || json.Unmarshal(q.ToolChoice, &wanted) != nil:
 		return nil, bad("tool_choice", "not none, auto, required or a function")
+	case wanted.Type != "" && wanted.Type != "function":
+		return nil, unsupported("tool_choice", fmt.Sprintf("%q is not function", wanted.Type))
+	case wanted.Function.Name == "":
+		return nil, bad("tool_choice", "no function with a name")
 	}
 	for _, raw := range q.Tools {
 		if json.Unmarshal(raw, &one) == nil && one.Function.Name == wanted.Function.Name {

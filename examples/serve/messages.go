@@ -20,6 +20,9 @@ type message struct {
 	Reasoning  string     `json:"reasoning_content"`
 	ToolCalls  []toolCall `json:"tool_calls"`
 	ToolCallID string     `json:"tool_call_id"`
+
+	FunctionCall jsontext.Value `json:"function_call"`
+	Audio        jsontext.Value `json:"audio"`
 }
 
 // toolCall is a function call requested by the model.
@@ -65,6 +68,25 @@ func (c *content) UnmarshalJSON(data []byte) error {
 // roles maps OpenAI's names to the roles that chat templates know.
 var roles = map[string]string{"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 
+// check rejects what would be lost on the way to the chat template.
+func (m *message) check(param string) error {
+	switch {
+	case given(m.FunctionCall):
+		return unsupported(param+"function_call", "use tool_calls")
+	case given(m.Audio):
+		return unsupported(param+"audio", "this model reads text")
+	}
+	for i, c := range m.ToolCalls {
+		if c.Type != "" && c.Type != "function" {
+			return unsupported(fmt.Sprintf("%stool_calls.%d.type", param, i), fmt.Sprintf("%q is not function", c.Type))
+		}
+	}
+	return nil
+}
+
+// given reports whether a field of a request has a value.
+func given(v jsontext.Value) bool { return v.Kind() != 0 && v.Kind() != 'n' }
+
 // conversation returns the messages in the form for a chat template.
 func (q *chatRequest) conversation() ([]chat.Message, error) {
 	out := make([]chat.Message, len(q.Messages))
@@ -72,6 +94,9 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 		role, ok := roles[m.Role]
 		if !ok {
 			return nil, bad(fmt.Sprintf("messages.%d.role", i), "%q is not system, developer, user, assistant or tool", m.Role)
+		}
+		if err := m.check(fmt.Sprintf("messages.%d.", i)); err != nil {
+			return nil, err
 		}
 		extra := map[string]any{}
 		for name, text := range map[string]string{"name": m.Name, "reasoning_content": m.Reasoning, "tool_call_id": m.ToolCallID} {
