@@ -261,6 +261,8 @@ func TestResponseFormat(t *testing.T) {
 		require.True(t, jsontext.Value(a.Choices[0].Message.Content).IsValid(), a.Choices[0].Message.Content)
 	}
 	require.Equal(t, byte('{'), strings.TrimSpace(a.Choices[0].Message.Content)[0])
+	a = s.post("/v1/chat/completions", `{"response_format":{"type":"json_object","schema":{"const":5}},"chat_template_kwargs":{"enable_thinking":false},`+question+`}`)
+	require.Equal(t, "5", strings.TrimSpace(a.Choices[0].Message.Content))
 	for _, wrong := range []string{`{"type":"yaml"}`, `{"type":"json_schema","json_schema":{"schema":{"type":"nonsense"}}}`} {
 		a = s.post("/v1/chat/completions", `{"response_format":`+wrong+`,`+question+`}`)
 		require.Equal(t, http.StatusBadRequest, a.status, wrong)

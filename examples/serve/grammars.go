@@ -17,7 +17,8 @@ import (
 
 // responseFormat is the required form of an answer.
 type responseFormat struct {
-	Type       string `json:"type"`
+	Type       string         `json:"type"`
+	Schema     jsontext.Value `json:"schema"` // of json_object, as for llama.cpp's server
 	JSONSchema struct {
 		Schema jsontext.Value `json:"schema"`
 	} `json:"json_schema"`
@@ -132,6 +133,9 @@ func (f *responseFormat) schema() ([]byte, error) {
 		}
 		return f.JSONSchema.Schema, nil
 	case "json_object":
+		if given(f.Schema) {
+			return f.Schema, nil
+		}
 		return []byte(`{"type":"object"}`), nil
 	}
 	return nil, bad("response_format.type", "%q is not text, json_object or json_schema", f.Type)
