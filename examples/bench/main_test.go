@@ -291,6 +291,12 @@ func TestPlotIsHandedOver(t *testing.T) {
 	require.Zero(t, shown.Len(), "nothing was measured")
 }
 
+func TestRatesOfArithmetic(t *testing.T) {
+	for rate, want := range map[float64]string{12e9: "0.012", 0.5e12: "0.50", 1e12: "1.0", 5.25e12: "5.2", 55e12: "55", 554e12: "554"} {
+		require.Equal(t, want, tera(rate))
+	}
+}
+
 // Every op of the table is measured, by its suite's own case, on each device.
 func TestOpsAreMeasured(t *testing.T) {
 	names := optest.Ops()
@@ -321,6 +327,7 @@ func TestOpsAreMeasured(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"--device", "cpu", "--ops", "softmax", "--sizes", "1000,4096"}, &out, io.Discard))
 	require.Contains(t, out.String(), "not measured: softmax: it has nothing to do at 1000 elements")
+	require.Regexp(t, `probes: memory \d+ GB/s read and written\n`, out.String(), "the CPU backend has no probe of arithmetic")
 	require.ErrorContains(t, run(t.Context(), []string{"--device", "cpu", "--ops", "softmax,sdpa", "--sizes", "1000"}, io.Discard, io.Discard),
 		"--sizes: 1000 elements are too few for softmax,sdpa")
 	require.ErrorContains(t, run(t.Context(), []string{"--ops", "sofmax"}, io.Discard, io.Discard), "softmax")

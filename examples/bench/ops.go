@@ -143,8 +143,7 @@ func (r *roofline) print(w io.Writer, asJSON bool) error {
 	}
 	fmt.Fprintf(w, "%s (%s, %s)\n", r.Device, r.Backend, r.Driver)
 	r.ending.print(w)
-	fmt.Fprintf(w, "probes: memory %s GB/s read and written, float32 %s TFLOP/s, matrices %s TFLOP/s\n\n",
-		giga(r.StreamRate), tera(r.FloatRate), tera(r.MatrixRate))
+	fmt.Fprintf(w, "probes: memory %s GB/s read and written%s%s\n\n", giga(r.StreamRate), probed("float32", r.FloatRate), probed("matrices", r.MatrixRate))
 	t := table(w)
 	fmt.Fprintln(t, "op\ttype\telements\trows\tµs\tGB/s\tTFLOP/s\tshare\tof\t kernels")
 	for _, m := range r.Ops {
@@ -169,13 +168,22 @@ func (r *roofline) print(w io.Writer, asJSON bool) error {
 
 func giga(v float64) string { return fmt.Sprintf("%.0f", v/1e9) }
 
+// tera has two digits that count, and all those before the point.
 func tera(v float64) string {
-	return fmt.Sprintf("%.*f", max(0, 1-int(math.Log10(max(v/1e12, 1)))), v/1e12)
+	return fmt.Sprintf("%.*f", max(0, 1-int(math.Floor(math.Log10(max(v/1e12, 1e-6))))), v/1e12)
+}
+
+// probed describes a rate of arithmetic, if there is a probe for it.
+func probed(what string, rate float64) string {
+	if rate == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %s %s TFLOP/s", what, tera(rate))
 }
 
 // opList reads --ops's value: "all", or basenames with commas.
 func opList(list string) ([]string, error) {
-	if list == "" || list == "all" {
+	if list == "all" {
 		return nil, nil
 	}
 	names := strings.Split(list, ",")

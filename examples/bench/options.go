@@ -79,28 +79,30 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	if err := fs.Parse(args, stdout); err != nil {
 		return nil, err
 	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	var errs [8]error
-	if *sizes != "" {
+	if given["sizes"] {
 		o.sizes, errs[4] = counts("sizes", *sizes, mostElements)
 	}
-	if *rows != "" {
+	if given["rows"] {
 		o.rows, errs[5] = counts("rows", *rows, mostRows)
 	}
-	o.opNames, errs[6] = opList(o.ops)
+	if given["ops"] {
+		o.opNames, errs[6] = opList(o.ops)
+	}
 	o.prompts, errs[0] = numbers("n-prompt", *prompts)
 	o.gens, errs[1] = numbers("n-gen", *gens)
 	o.depths, errs[2] = numbers("n-depth", *depths)
-	if *batch != "" {
+	if given["batch"] {
 		o.batch, errs[7] = counts("batch", *batch, math.MaxInt32)
 	}
-	if *threads != "" {
+	if given["threads"] {
 		o.threads, errs[3] = numbers("threads", *threads)
 	}
 	if err := errors.Join(append(errs[:], fs.NoArguments(""))...); err != nil {
 		return nil, err // what could not be read cannot be checked either
 	}
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	if err := o.checkIgnored(given); err != nil {
 		return nil, err
 	}

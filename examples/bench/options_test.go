@@ -45,6 +45,16 @@ func TestBadListsBesideBatch(t *testing.T) {
 		requireRefused(t, "--n-depth", "--batch", "4", "-d", depths)
 	}
 	requireRefused(t, "--batch", "--batch", "x", "-d", "x")
+	requireRefused(t, "qwen3-8b or demo", "--shape", "huge")
+}
+
+// An empty list, as of a variable that is not set, is not taken for no list: something else would be measured.
+func TestEmptyLists(t *testing.T) {
+	requireRefused(t, `--ops: there is no op ""`, "--ops", "")
+	requireRefused(t, `--ops: there is no op ""`, "--ops", "copy,")
+	for _, name := range []string{"--batch", "--threads", "--sizes", "--rows"} {
+		requireRefused(t, name+`: "" is not a number`, name, "")
+	}
 }
 
 // Numbers that would overflow, or that the model has no room for, are refused.

@@ -42,7 +42,7 @@ func findShape(name, packing string) (shape, error) {
 	for _, s := range sizes {
 		names = append(names, s.name)
 	}
-	return shape{}, fmt.Errorf("--shape: %q is none of %s", name, strings.Join(names, ", "))
+	return shape{}, fmt.Errorf("--shape: %q is none of %s or demo", name, strings.Join(names, ", "))
 }
 
 // config is the shape's config.json.
