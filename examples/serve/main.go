@@ -20,6 +20,7 @@ import (
 )
 
 func main() {
+	signal.Ignore(syscall.SIGPIPE) // the service outlives whatever reads its log
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

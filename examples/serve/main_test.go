@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
@@ -15,10 +16,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -113,6 +116,41 @@ func TestDrain(t *testing.T) {
 	require.Contains(t, p.log.String(), "msg=drained")
 	_, err = http.Get("http://" + p.address + "/healthz")
 	require.Error(t, err)
+}
+
+// asProgram makes the tests' binary run as the program.
+const asProgram = "SERVE_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// The program goes on, and drains, if nothing reads its log any more.
+func TestABrokenLog(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "--listen=127.0.0.1:0", "--device=cpu", "--no-warm-up")
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	log, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer func() { _ = cmd.Process.Kill() }() // it has ended already, unless the test fails
+	var at []string
+	for lines := bufio.NewScanner(log); at == nil && lines.Scan(); {
+		at = address.FindStringSubmatch(lines.Text())
+	}
+	require.NotNil(t, at)
+	require.NoError(t, log.Close())
+	for range 2 {
+		response, err := http.Get("http://" + at[1] + "/v1/models")
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, http.StatusOK, response.StatusCode)
+	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
 }
 
 // A connection on which nothing came does not delay the end.
