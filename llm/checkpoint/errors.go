@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 )
 
@@ -15,7 +16,7 @@ var (
 	// ErrUnsupported says that a file is valid, but needs something that this
 	// module does not support.
 	ErrUnsupported = errors.New("unsupported")
-	// ErrMissing says that a file or a tensor is missing.
+	// ErrMissing says that a file or a tensor is missing, or that a file cannot be opened.
 	ErrMissing = errors.New("missing")
 	// ErrMismatch says that a tensor contradicts the configuration.
 	ErrMismatch = errors.New("tensor contradicts the configuration")
@@ -87,8 +88,8 @@ func (e *UnsupportedError) Error() string {
 // Unwrap returns ErrUnsupported.
 func (e *UnsupportedError) Unwrap() error { return ErrUnsupported }
 
-// MissingError reports a file or a tensor that is not there. It wraps
-// ErrMissing and the cause.
+// MissingError reports a file or a tensor that is not there, or a file that cannot be
+// opened. It wraps ErrMissing and the cause.
 type MissingError struct {
 	File   string // path of the file, or of the folder without the tensor
 	Tensor string // the tensor, or empty when the file itself is missing
@@ -98,7 +99,11 @@ type MissingError struct {
 
 // Error names the file, the tensor and the reason.
 func (e *MissingError) Error() string {
-	s := where(e.File, e.Tensor) + ErrMissing.Error()
+	what := ErrMissing.Error()
+	if e.Err != nil && !errors.Is(e.Err, fs.ErrNotExist) {
+		what = "cannot be opened"
+	}
+	s := where(e.File, e.Tensor) + what
 	if e.Reason != "" {
 		s += ": " + e.Reason
 	}

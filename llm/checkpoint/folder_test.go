@@ -151,6 +151,13 @@ func TestWeightsBesideAStaleIndex(t *testing.T) {
 	}
 }
 
+// forbidden has files that may not be opened.
+type forbidden struct{}
+
+func (forbidden) Open(name string) (fs.File, error) {
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
+}
+
 func TestFolderErrors(t *testing.T) {
 	index := func(s string) func(fstest.MapFS) { return func(f fstest.MapFS) { f[checkpoint.IndexFile] = text(s) } }
 	without := func(name string) func(fstest.MapFS) { return func(f fstest.MapFS) { delete(f, name) } }
@@ -192,6 +199,10 @@ func TestFolderErrors(t *testing.T) {
 	_, err := checkpoint.Open(filepath.Join(t.TempDir(), "nothing"))
 	require.ErrorIs(t, err, checkpoint.ErrMissing)
 	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, "nothing: missing: ")
+	_, err = checkpoint.OpenFS(forbidden{}, "x")
+	require.ErrorIs(t, err, fs.ErrPermission)
+	require.EqualError(t, err, "x/config.json: cannot be opened: permission denied")
 	_, err = checkpoint.Open(moteDir + "/config.json")
 	require.ErrorIs(t, err, checkpoint.ErrFormat)
 }

@@ -93,7 +93,10 @@ func LoadWith(data []byte, c *Config) (*Tokenizer, error) {
 
 // decode is json.Unmarshal with a typed error.
 func decode(field string, raw []byte, into any) error {
-	if isNull(raw) {
+	switch {
+	case isNull(raw) && field == "": // the whole file
+		return &FormatError{Reason: "empty"}
+	case isNull(raw):
 		return &FormatError{Field: field, Reason: "missing"}
 	}
 	if err := json.Unmarshal(raw, into); err != nil {

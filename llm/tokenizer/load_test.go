@@ -57,6 +57,8 @@ func TestMalformed(t *testing.T) {
 		require.ErrorAs(t, err, &e, name)
 		require.NotEmpty(t, e.Error())
 	}
+	_, err := tokenizer.Load(nil)
+	require.ErrorContains(t, err, ": empty", "the file is there")
 }
 
 // templates is a Sequence of n templates, each with 64 tokens around the text.
