@@ -99,7 +99,7 @@ func counter(name, help string, value func(engine.Stats) float64) engineMetric {
 }
 
 var (
-	memoryDesc   = prometheus.NewDesc("kompute_device_memory_bytes", "Memory of tensors on a device.", []string{"device"}, nil)
+	memoryDesc   = prometheus.NewDesc("kompute_device_memory_bytes", "Memory of weights, caches and other tensors on a device, without what the steps of the engine keep for results in between.", []string{"device"}, nil)
 	fallbackDesc = prometheus.NewDesc("kompute_fallbacks_total", "Ops that a GPU left to the CPU, by device, op and reason.", []string{"device", "op", "reason"}, nil)
 )
 
