@@ -13,8 +13,8 @@ import (
 type Config struct {
 	// Sequences is how many requests run at once; default 32.
 	Sequences int
-	// Context is the maximum number of tokens of a request, prompt and answer;
-	// default and maximum: the model's context.
+	// Context is the maximum number of tokens of a request, prompt and answer without
+	// its last token, which is not fed; default and maximum: the model's context.
 	Context int
 	// PageTokens is how many tokens a page of keys and values holds; default 64.
 	PageTokens int

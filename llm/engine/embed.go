@@ -42,8 +42,8 @@ type embedding struct {
 // prompts are, and as many at once as there is room for; an embedding does not depend
 // on other requests, except for its last bits. If ctx ends, so does the call.
 //
-// It fails with kompute.ErrInvalid without inputs and for other fields, and with the
-// errors of Submit; with ErrBusy unless all inputs can wait or run.
+// It fails with kompute.ErrInvalid unless there are 1 … Queue inputs, and for other fields,
+// and with the errors of Submit; with ErrBusy unless all inputs can wait or run.
 func (e *Engine) Embed(ctx context.Context, r EmbedRequest) ([][]float32, error) {
 	if !e.made() {
 		return nil, engineError(kompute.ErrClosed)

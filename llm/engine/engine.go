@@ -180,8 +180,8 @@ func (e *Engine) Stats() Stats {
 	return out
 }
 
-// Err returns why the engine can no longer run steps, such as a lost device; nil
-// while it can.
+// Err returns what has ended the engine, such as a lost device; nil without such an
+// error, also once the engine is closed.
 func (e *Engine) Err() error {
 	if !e.made() {
 		return engineError(kompute.ErrClosed)

@@ -38,8 +38,8 @@ type Request struct {
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
 
-	// MinTokens is how many tokens come before one of EOS may be chosen. Stop can
-	// still end the text earlier.
+	// MinTokens is how many tokens come before one of EOS may be chosen. Stop, and
+	// Grammar where nothing can follow, still end the text earlier.
 	MinTokens int
 	// RepetitionPenalty divides positive logits of tokens that the prompt or the
 	// answer contains, and multiplies negative ones (Keskar et al., 2019). At least 1e-30;
