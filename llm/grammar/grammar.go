@@ -142,7 +142,8 @@ func (m *Matcher) Accept(id int) bool {
 	return m.made() && m.AcceptText(m.g.vocabulary.text(id))
 }
 
-// AcceptText adds the next bytes of the text, in the same way as Accept.
+// AcceptText adds the next bytes of the text, in the same way as Accept. No text at all
+// is not allowed, as a token without text is not.
 func (m *Matcher) AcceptText(text string) bool {
 	if !m.made() {
 		return false
