@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -183,6 +184,8 @@ type choice struct {
 	err   error
 }
 
+var errNotChosen = errors.New("engine: Logits has ended its goroutine instead of returning")
+
 // chooseAll chooses the tokens of the pieces that need it from their rows of
 // logits, concurrently.
 func chooseAll(f *pendingStep, vocabulary int) []choice {
@@ -199,6 +202,7 @@ func chooseAll(f *pendingStep, vocabulary int) []choice {
 		row := f.logits[p.at*vocabulary:][:vocabulary]
 		wg.Go(func() {
 			c := &out[p.at]
+			c.err = errNotChosen
 			c.id, c.about, c.err = p.chooser.choose(p.sequence, row)
 		})
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -99,4 +100,12 @@ func TestChoiceFails(t *testing.T) {
 	_, _, err = newChooser(&r, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, sample.ErrLogits)
 	require.Nil(t, newChooser(&Request{EOS: []int{1}, RepetitionPenalty: 1}, nil), "the device can choose")
+}
+
+// A hook that ends its goroutine, as FailNow of a test does, has chosen no token.
+func TestHookEndsItsGoroutine(t *testing.T) {
+	r := Request{Logits: func([]int32, []float32) error { runtime.Goexit(); return nil }}
+	q := &sequence{request: &r, chooser: newChooser(&r, nil)}
+	f := &pendingStep{pieces: []piece{{sequence: q, chosen: 1}}, onHost: 1, logits: []float32{1, 2}}
+	require.ErrorIs(t, chooseAll(f, 2)[0].err, errNotChosen)
 }
