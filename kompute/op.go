@@ -43,9 +43,12 @@ type Op struct {
 	Params []byte
 	// CPU runs the op on host arrays, one for each of Args; absent ones are
 	// zero values. Params is a copy of the op's. Both are valid only during the
-	// call. It is called on the CPU device, and on others if they do not support
-	// the op. Regions of the CPU device run attention and quantized products by
-	// Name, Args and Params instead, which must be as in ops.def.
+	// call. A panic is an error of the op. The function must not end its goroutine
+	// (runtime.Goexit, FailNow of a test), nor use its stream, which waits for it,
+	// except by Err, Fail and Stats. It is called on the CPU device, and on others
+	// if they do not support the op. Regions of the CPU device run attention and
+	// quantized products by Name, Args and Params instead, which must be as in
+	// ops.def.
 	CPU func(args []Array, params []byte) error
 	// Rows is how many rows a product multiplies with one matrix, for
 	// StreamStats.CallsByRows; 0 for other ops.
