@@ -194,10 +194,9 @@ func (g *generation) runInMemory(ctx context.Context, prompt []int) error {
 
 // run feeds the prompt, whose last tokens may have been generated earlier, and
 // passes on the tokens that follow.
-func (g *generation) run(ctx context.Context, prompt []int) error {
+func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 	g.first = len(g.ids)
 	if !g.options.Sampling.Greedy() {
-		var err error
 		if g.params, err = kompute.New(g.model.Device(), g.options.Sampling.Encode(uint64(g.first)), ops.SampleParamsSize); err != nil {
 			return err
 		}
@@ -213,7 +212,8 @@ func (g *generation) run(ctx context.Context, prompt []int) error {
 	if err != nil {
 		return errors.Join(err, token.Close())
 	}
-	return errors.Join(g.decode(ctx, src), src.close())
+	defer func() { err = errors.Join(err, src.close()) }() // also if the consumer of the tokens panics
+	return g.decode(ctx, src)
 }
 
 // decode passes tokens on until the generation ends.

@@ -67,6 +67,19 @@ func TestCallerStops(t *testing.T) {
 		require.ErrorIs(t, err, full)
 		require.Equal(t, FinishError, r.Finish)
 		require.Equal(t, cases[0].GeneratedIDs[:1], r.IDs)
+		before := d.Stats().LiveTensors
+		for _, eager := range []bool{false, true} {
+			require.PanicsWithValue(t, full, func() {
+				for range s.Tokens(t.Context(), cases[0].PromptIDs, Options{Eager: eager}) {
+					panic(full)
+				}
+			})
+			require.Equal(t, before, d.Stats().LiveTensors)
+			require.Len(t, s.seen, s.state.Len())
+		}
+		r, err = s.Generate(t.Context(), cases[0].PromptIDs, Options{MaxTokens: 3})
+		require.NoError(t, err)
+		require.Equal(t, cases[0].GeneratedIDs[:3], r.IDs)
 	})
 }
 
