@@ -21,10 +21,10 @@ type Host struct {
 	options    Options
 	limits     HostOptions
 
-	// replacing is held while the device is replaced, and guards the fields below. Since that
-	// may take minutes, model and replaced are also guarded by mu, so that they can be read
-	// meanwhile.
-	replacing sync.Mutex
+	// replacing is full while the device is replaced, and guards the fields below. Since that
+	// may take minutes, callers wait for it no longer than their contexts, and model and
+	// replaced are also guarded by mu, so that they can be read meanwhile.
+	replacing chan struct{}
 	mu        sync.Mutex
 	device    *kompute.Device
 	own       bool // the host has opened it
@@ -61,7 +61,7 @@ func NewHost(ctx context.Context, d *kompute.Device, c *checkpoint.Checkpoint, o
 	if h.Most == 0 {
 		h.Most = DefaultReplacements
 	}
-	return &Host{checkpoint: c, options: o, limits: h, device: d, model: m}, nil
+	return &Host{checkpoint: c, options: o, limits: h, replacing: make(chan struct{}, 1), device: d, model: m}, nil
 }
 
 // Model returns the current model, on the current device: the one that was lost, until it
@@ -99,8 +99,10 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	if !isLost && !errors.Is(cause, kompute.ErrClosed) || h.Model() == nil {
 		return nil, cause
 	}
-	h.replacing.Lock()
-	defer h.replacing.Unlock()
+	if err := h.lock(ctx); err != nil {
+		return nil, errors.Join(cause, err)
+	}
+	defer h.unlock()
 	if h.model != lost {
 		return h.model, nil
 	}
@@ -126,6 +128,23 @@ func (h *Host) Replace(ctx context.Context, lost Model, cause error) (Model, err
 	}
 	return h.model, nil
 }
+
+// lock waits until no other caller replaces the device, or ctx ends.
+func (h *Host) lock(ctx context.Context) error {
+	select {
+	case h.replacing <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case h.replacing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *Host) unlock() { <-h.replacing }
 
 // reopen opens the device again and loads the model on it, until that succeeds or the host
 // has tried often enough: the device may be lost again at once, or memory may run out. It
@@ -204,14 +223,11 @@ func (h *Host) load(ctx context.Context, open func() (*kompute.Device, error)) e
 // Close frees the weights, and the device if it is one that the host has opened.
 // Closing a nil host does nothing.
 func (h *Host) Close() error {
-	if h == nil {
+	if h.Model() == nil {
 		return nil
 	}
-	h.replacing.Lock()
-	defer h.replacing.Unlock()
-	if h.model == nil {
-		return nil
-	}
+	_ = h.lock(context.Background())
+	defer h.unlock()
 	h.lost = nil // from now on it is closed because its owner wants that
 	err := h.model.Close()
 	if h.own {

@@ -196,3 +196,25 @@ func TestHostWaitsNoLongerThanItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.LessOrEqual(t, h.Replaced(), 1)
 }
+
+// So does one that ends while another caller replaces the device.
+func TestHostWaitsForOthersNoLongerThanItsContext(t *testing.T) {
+	defer model.SetPauses(time.Hour)()
+	first, cancelFirst := context.WithCancel(t.Context())
+	defer cancelFirst()
+	second, cancelSecond := context.WithCancel(t.Context())
+	h := breaking(t, func(string) { time.AfterFunc(20*time.Millisecond, cancelSecond) })
+	ended := make(chan error, 1)
+	go func() {
+		_, err := h.Replace(first, h.Model(), kompute.ErrDeviceLost)
+		ended <- err
+	}()
+	<-second.Done()
+	time.AfterFunc(10*time.Second, cancelFirst) // the test fails
+	_, err := h.Replace(second, h.Model(), kompute.ErrDeviceLost)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, kompute.ErrDeviceLost)
+	require.NoError(t, first.Err(), "it did not wait for the first one")
+	cancelFirst()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
