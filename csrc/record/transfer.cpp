@@ -37,7 +37,7 @@ void append_transfer(Device &device, Program &program, const TransferEnd &from, 
     if (params.words == 1) {
         params.first_mask &= params.last_mask;
     }
-    const Pipeline &pipeline = device.kernels().pipeline(Kernel::kKernel, {}, Program::count_of<Uses>());
+    const Pipeline pipeline = device.kernels().irreplaceable(Kernel::kKernel, Program::count_of<Uses>());
     const uint32_t groups = (params.words + kWordsPerGroup - 1) / kWordsPerGroup;
     program.dispatch(pipeline, Kernel::kKernel, &params, sizeof params, {groups, 1, 1});
 }

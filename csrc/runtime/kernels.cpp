@@ -93,8 +93,8 @@ Variant *Kernels::best(std::string_view kernel, const Variants &without) const {
     return found == all.end() ? nullptr : *found;
 }
 
-Pipeline Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
-                           const Variants &without, Making making) {
+PipelineKey Kernels::key(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
+                         const Variants &without) const {
     const auto family = families_.find(kernel);
     if (family == families_.end()) {
         fail(KPX_UNSUPPORTED, "this build has no kernel {}", std::string(kernel));
@@ -104,7 +104,16 @@ Pipeline Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, u
         throw KernelRefused({family->second.begin(), family->second.end()},
                             formatted("no variant of kernel {} is usable on this device", std::string(kernel)));
     }
-    return noted({chosen, bindings, spec}, making);
+    return {chosen, bindings, spec};
+}
+
+Pipeline Kernels::pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
+                           const Variants &without, Making making) {
+    return noted(key(kernel, spec, bindings, without), making);
+}
+
+Pipeline Kernels::irreplaceable(std::string_view kernel, uint32_t bindings) {
+    return built(key(kernel, {}, bindings, {}), Making::now);
 }
 
 Pipeline Kernels::noted(const PipelineKey &key, Making making) {

@@ -111,6 +111,10 @@ class Kernels {
     Pipeline pipeline(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
                       const Variants &without = {}, Making making = Making::now);
 
+    // The pipeline of a kernel without constants that nothing replaces. What the driver answers is an error of the call
+    // and no refusal: the next call tries again.
+    Pipeline irreplaceable(std::string_view kernel, uint32_t bindings);
+
     // Builds it if there is none yet. Throws KernelRefused if the driver refuses it; that is noted, unless it is a form
     // that overlaps (graph/overlap.hpp), since that says nothing about other forms.
     Pipeline build(const PipelineKey &key, bool overlaps);
@@ -134,6 +138,9 @@ class Kernels {
     using Family = std::vector<Variant *>; // the best first
 
     void disable(std::string_view names);
+    // Of the kernel's best usable variant. Throws KernelRefused if there is none.
+    PipelineKey key(std::string_view kernel, const SpecConstants &spec, uint32_t bindings,
+                    const Variants &without) const;
     SubgroupRequest subgroups_of(const PipelineKey &key) const;
     Pipeline built(const PipelineKey &key, Making making);
     void check_threads(uint32_t threads) const; // of a workgroup

@@ -54,6 +54,10 @@ VkResult no_layout_at_first(VkDevice device, const VkDescriptorSetLayoutCreateIn
     }
     return create_set_layout(device, info, callbacks, out);
 }
+VkResult unknown_pipeline(VkDevice, VkPipelineCache, uint32_t, const VkComputePipelineCreateInfo *,
+                          const VkAllocationCallbacks *, VkPipeline *) {
+    return VK_ERROR_UNKNOWN;
+}
 VkResult no_sets(VkDevice, const VkDescriptorSetAllocateInfo *, VkDescriptorSet *) {
     return VK_ERROR_OUT_OF_POOL_MEMORY;
 }
@@ -199,6 +203,30 @@ TEST(pipelines_that_the_driver_refuses_are_reported) {
     }
     CHECK(algorithm == nullptr);
     require_usable(device, stream);
+}
+
+// No other kernel copies to and from the host, and no CPU can do it instead: it is an error of the driver, and the next
+// call tries again.
+TEST(the_pipeline_of_copies_is_made_again) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    void *memory = nullptr;
+    kpx_tensor *handle = nullptr;
+    REQUIRE_OK(kpx_tensor_create_mapped(device.get(), 64, &handle, &memory, &err));
+    const Storage mapped(handle), plain = new_storage(device, 64);
+    const kpx_array view = words_of(mapped, 1, KPX_WRITE);
+    const uint32_t seven = 7;
+    write_bytes(stream, plain, 0, "abcd", 4);
+    {
+        FAILING(vkCreateComputePipelines, unknown_pipeline);
+        REQUIRE_CODE(KPX_DRIVER, kpx_tensor_write(&view, stream.get(), &seven, &err));
+        REQUIRE_CODE(KPX_DRIVER, kpx_upload(stream.get(), plain.get(), &err));
+    }
+    CHECK(download(stream, mapped, 1)[0] == 0);
+    REQUIRE_OK(kpx_tensor_write(&view, stream.get(), &seven, &err));
+    REQUIRE_OK(kpx_upload(stream.get(), plain.get(), &err));
+    CHECK(download(stream, mapped, 1)[0] == 7 && stats_of(device).refusals == 0);
 }
 
 // The first layout of each number of bindings, while another thread makes and frees tensors: what was refused works the
