@@ -138,9 +138,9 @@ uint64_t check_view(const kpx_array &view) {
     if (size == 0) {
         fail(KPX_INVALID, "an array of unknown dtype {}", view.dtype);
     }
-    // All products stay far below 2^63: tensors have less than 2^32 bytes.
+    // Repeated and empty views may have axes of any length, whose products lowerings compute.
     const int64_t limit = int64_t(tensor_of(view.tensor)->bytes / size);
-    int64_t last = view.offset;
+    int64_t last = view.offset, elements = 1;
     bool is_empty = false;
     if (view.offset < 0 || view.offset > limit) {
         fail(KPX_INVALID, "an array starts at element {} of a tensor of {}", view.offset, limit);
@@ -150,12 +150,12 @@ uint64_t check_view(const kpx_array &view) {
             fail(KPX_INVALID, "an array has a negative size or stride on axis {}", i);
         }
         is_empty = is_empty || view.shape[i] == 0;
-    }
-    for (uint32_t i = 0; i < view.rank && !is_empty; i++) {
-        if (view.strides[i] > 0 && view.shape[i] - 1 > (limit - last) / view.strides[i]) {
-            fail(KPX_INVALID, "an array reaches past the end of its tensor of {} elements", limit);
+        const int64_t length = std::max<int64_t>(view.shape[i], 1), stride = length > 1 ? view.strides[i] : 0;
+        int64_t span = 0;
+        if (__builtin_mul_overflow(elements, length, &elements) ||
+            __builtin_mul_overflow(length - 1, stride, &span) || __builtin_add_overflow(last, span, &last)) {
+            fail(KPX_INVALID, "an array has more elements, or positions of them, than can be counted");
         }
-        last += (view.shape[i] - 1) * view.strides[i];
     }
     if (!is_empty && last >= limit) {
         fail(KPX_INVALID, "an array reaches past the end of its tensor of {} elements", limit);

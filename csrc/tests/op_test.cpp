@@ -49,6 +49,28 @@ TEST(ops_take_what_the_caller_checked) {
     REQUIRE_CODE(KPX_INVALID, kpx_op(stream.get(), kpx_op_find("copy"), outside, 2, &params, 4, &err));
 }
 
+// Repeated and empty views whose elements, or their positions, no number counts: wrapped around, some would look empty.
+TEST(views_that_cannot_be_counted_are_invalid) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Storage from = new_storage(device, 64), to = new_storage(device, 64);
+    const int64_t half = int64_t(1) << 32;
+    for (const std::vector<std::pair<int64_t, int64_t>> &axes : std::vector<std::vector<std::pair<int64_t, int64_t>>>{
+             {{half, 0}, {half, 0}}, {{0, 1}, {half, 0}, {half, 0}}, {{0, 1}, {half, half}}}) {
+        kpx_array in = words_of(from, 0, KPX_READ), out = words_of(to, 1, KPX_WRITE);
+        for (const auto &[length, stride] : axes) {
+            in.shape[in.rank - 1] = length;
+            in.strides[in.rank++ - 1] = stride;
+        }
+        in.rank--;
+        const uint32_t sum = REDUCE_SUM;
+        REQUIRE_CODE(KPX_INVALID, append_op(stream, "reduce", {in, out}, &sum, 4, &err));
+        REQUIRE_CODE(KPX_INVALID, append_op(stream, "copy", {in, in}, &sum, 4, &err));
+        REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(&in, stream.get(), nullptr, &err));
+    }
+}
+
 // Every op, with parameters of the right size, and operands that are all absent or one too many.
 template <typename Call> static void check_operands_of(const Device &device, const char *name) {
     kpx_error err{};
