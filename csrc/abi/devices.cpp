@@ -80,7 +80,7 @@ uint64_t kpx_list_variants(kpx_device *device, kpx_variant *out, uint64_t n) {
 
 const uint32_t *kpx_kernel_code(kpx_device *device, const char *kernel, uint64_t *words) {
     const Variant *best = nullptr;
-    (void)guarded(nullptr, [&] { best = device_of(device)->kernels().best(kernel); });
+    (void)guarded(nullptr, [&] { best = device_of(device)->kernels().best(kernel == nullptr ? "" : kernel); });
     *words = best == nullptr ? 0 : best->code->bytes() / sizeof(uint32_t);
     return best == nullptr ? nullptr : best->code->spirv;
 }
@@ -101,6 +101,8 @@ uint64_t kpx_algorithm_writes(const kpx_algorithm *algorithm) {
 kpx_result kpx_algorithm_check(const kpx_algorithm *algorithm, const kpx_array *arrays, uint32_t n,
                                const uint32_t groups[3], kpx_error *err) {
     return guarded(err, [&] {
+        require(arrays, "arrays are");
+        require(groups, "number of workgroups is");
         check_dispatch(*algorithm_of(algorithm), arrays, n, {groups[0], groups[1], groups[2]});
     });
 }

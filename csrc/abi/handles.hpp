@@ -37,6 +37,13 @@ struct kpx_algorithm {
 
 namespace kpx {
 
+// Throws KPX_INVALID for an argument that is null.
+inline void require(const void *argument, const char *what) {
+    if (argument == nullptr) {
+        fail(KPX_INVALID, "no {} given", what);
+    }
+}
+
 // Throws KPX_INVALID for a null handle.
 template <typename Handle> auto &object_of(Handle *handle, const char *what) {
     if (handle == nullptr || !handle->object) {

@@ -1,7 +1,7 @@
 /* The whole C ABI between Go and the shim.
  *
  * Rules: every function that can fail returns a kpx_result and fills *err
- * (never NULL) when it is not KPX_OK. No exception crosses this boundary, and
+ * (never NULL, like all places for results) when it is not KPX_OK. No exception crosses this boundary, and
  * memory passed in is copied before the call returns; only kpx_tensor_wrap
  * keeps the pointer that it is given. Every handle is freed once, by its own
  * destroy function; resources that the device still uses are released after

@@ -36,6 +36,9 @@ kpx_result kpx_op(kpx_stream *stream, int32_t op, kpx_array *arrays, uint32_t n,
                   kpx_error *err) {
     return guarded(err, [&] {
         Stream &target = *stream_of(stream);
+        if (n > 0) {
+            require(arrays, "arrays are");
+        }
         const NoteRefusals note(target, err);
         CreatedTensors created(target.device(), arrays, n);
         target.op({op, arrays, n, params, size});
@@ -126,6 +129,8 @@ kpx_result kpx_dispatch(kpx_stream *stream, kpx_algorithm *algorithm, const kpx_
                         const uint32_t groups[3], const void *push, uint32_t push_bytes, kpx_error *err) {
     return guarded(err, [&] {
         const std::shared_ptr<Stream> target = stream_of(stream);
+        require(arrays, "arrays are"); // an algorithm binds some
+        require(groups, "number of workgroups is");
         target->dispatch({algorithm_of(algorithm), arrays, n, {groups[0], groups[1], groups[2]}, push, push_bytes});
     });
 }

@@ -91,7 +91,10 @@ void kpx_tensors_destroy(kpx_tensor *const *tensors, uint64_t n) {
 }
 
 kpx_result kpx_tensor_write(const kpx_array *view, kpx_stream *stream, const void *data, kpx_error *err) {
-    return guarded(err, [&] { write_tensor(*stream_of(stream), *view, data); });
+    return guarded(err, [&] {
+        require(view, "view is");
+        write_tensor(*stream_of(stream), *view, data);
+    });
 }
 
 kpx_result kpx_read_create(kpx_tensor *tensor, kpx_stream *stream, kpx_read_when when, uint64_t offset, uint64_t bytes,
@@ -105,7 +108,7 @@ kpx_result kpx_read_wait(kpx_read *read, uint64_t timeout_ns, const void **data,
 }
 
 uint32_t kpx_read_moved(const kpx_read *read) {
-    return read->object->moved();
+    return read != nullptr && read->object->moved();
 }
 
 void kpx_read_destroy(kpx_read *read) {

@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "shaders.hpp"
 #include "test.hpp"
 
 TEST(library_says_what_it_is) {
@@ -80,6 +81,27 @@ TEST(null_handles_are_refused) {
     kpx_tensor_destroy(nullptr);
     kpx_stream_destroy(nullptr);
     kpx_algorithm_destroy(nullptr);
+    CHECK(kpx_read_moved(nullptr) == 0);
+}
+
+TEST(arguments_that_are_not_there_are_refused) {
+    kpx_error err{};
+    uint64_t words = 1;
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    const Storage buffer = new_storage(device, 256);
+    const Algorithm algorithm = new_algorithm(device, spirv_add_one, 1, {}, 4);
+    const kpx_array array = words_of(buffer, 64, KPX_READ_WRITE);
+    const uint32_t groups[3] = {1, 1, 1}, n = 64;
+    const int32_t copy = kpx_op_find("copy");
+    REQUIRE_CODE(KPX_INVALID, kpx_op(stream.get(), copy, nullptr, 2, &n, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_dispatch(stream.get(), algorithm.get(), nullptr, 1, groups, &n, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_dispatch(stream.get(), algorithm.get(), &array, 1, nullptr, &n, 4, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_algorithm_check(algorithm.get(), nullptr, 1, groups, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_algorithm_check(algorithm.get(), &array, 1, nullptr, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(nullptr, stream.get(), nullptr, &err));
+    CHECK(kpx_kernel_code(device.get(), nullptr, &words) == nullptr && words == 0);
+    CHECK(stats_of(stream).ops == 0);
 }
 
 #if defined(__GLIBC__)
