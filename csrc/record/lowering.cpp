@@ -152,8 +152,8 @@ uint64_t check_view(const kpx_array &view) {
         is_empty = is_empty || view.shape[i] == 0;
         const int64_t length = std::max<int64_t>(view.shape[i], 1), stride = length > 1 ? view.strides[i] : 0;
         int64_t span = 0;
-        if (__builtin_mul_overflow(elements, length, &elements) ||
-            __builtin_mul_overflow(length - 1, stride, &span) || __builtin_add_overflow(last, span, &last)) {
+        if (__builtin_mul_overflow(elements, length, &elements) || __builtin_mul_overflow(length - 1, stride, &span) ||
+            __builtin_add_overflow(last, span, &last)) {
             fail(KPX_INVALID, "an array has more elements, or positions of them, than can be counted");
         }
     }

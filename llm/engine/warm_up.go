@@ -27,7 +27,7 @@ func (e *Engine) WarmUp(ctx context.Context) error {
 	for _, c := range e.configs() {
 		for _, z := range c.usualSizes(e.headless != nil) {
 			if ctx.Err() != nil {
-				return context.Cause(ctx)
+				return ctx.Err()
 			}
 			if err := e.whileIdle(func(open []*replica) error { return prepare(open, &c, z) }); err != nil {
 				return err
