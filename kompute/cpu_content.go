@@ -131,7 +131,7 @@ func (cpuBackend) read(ctx context.Context, st *storage, lo, _ int, f func(mem [
 func (cpuBackend) write(ctx context.Context, v *View, data []byte) error {
 	return v.st.onHost(ctx, AccessReadWrite, func(mem []byte) {
 		scatterBytes(mem, data, v.dtype.Size(), v.layout)
-		v.writtenByHost()
+		v.writtenByHost(v.st.origin())
 	})
 }
 

@@ -99,6 +99,40 @@ func TestFallbackThatFails(t *testing.T) {
 	})
 }
 
+// lateContext calls late when it is looked at for the second time: Write looks before it begins, and once more while it
+// waits until mapped memory holds the data.
+type lateContext struct {
+	context.Context
+	looks int
+	late  func()
+}
+
+func (c *lateContext) Err() error {
+	if c.looks++; c.looks == 2 {
+		c.late()
+	}
+	return c.Context.Err()
+}
+
+// The error of a fallback that fails after a write of the host stays, although that call of Write has not returned yet.
+func TestAFallbackThatFailsAfterAWrite(t *testing.T) {
+	d := vulkanOrSkip(t)
+	s := newStream(t, d)
+	m, err := NewMapped[float32](d, 2)
+	require.NoError(t, err)
+	defer m.Close()
+	x := m.Tensor()
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	require.NoError(t, x.Write(&lateContext{Context: ctx, late: func() {
+		s.Enqueue(Op{Name: "fail", Args: []Arg{Out(x.View())}, CPU: func([]Array, []byte) error { return errTest }})
+	}}, upTo(2)))
+	_, err = x.Read(bg)
+	require.ErrorIs(t, err, errTest)
+	require.NoError(t, x.Write(bg, upTo(2)))
+	require.Equal(t, upTo(2), read(t, x))
+}
+
 // Several streams that fall back on shared tensors, while the host reads them.
 func TestFallbacksOnSharedTensors(t *testing.T) {
 	d := vulkanOrSkip(t, WithDisabled("unary"))

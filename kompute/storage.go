@@ -26,6 +26,7 @@ type storage struct {
 	capture  *capture    // the capture that writes it; nil: none
 	source   *Stream     // the stream whose op made the content; nil: the host did
 	err      error       // why the content was never made
+	origins  uint64      // how often work set source or err
 	failedAt uint64      // Device.failures when err was set
 	scope    *Scope      // the scope that closes it, or has closed it; nil: the last view does
 	gen      uint32      // views of an older generation do not count (see Keep)
@@ -150,6 +151,7 @@ func (st *storage) contentErr() error {
 // madeBy records that work of s makes the content. dev.mu is held.
 func (st *storage) madeBy(s *Stream) {
 	st.filled = true
+	st.origins++
 	if st.source != s || st.err != nil {
 		st.source, st.err = s, nil
 		st.changed()
@@ -159,8 +161,16 @@ func (st *storage) madeBy(s *Stream) {
 // fail records why the content was not made. dev.mu is held.
 func (st *storage) fail(err error) {
 	st.dev.failures++
+	st.origins++
 	st.err, st.failedAt = err, st.dev.failures
 	st.changed()
+}
+
+// origin identifies the work that made the content, or should have made it.
+func (st *storage) origin() uint64 {
+	st.dev.mu.Lock()
+	defer st.dev.mu.Unlock()
+	return st.origins
 }
 
 // changed makes regions check the storage before their next replay. dev.mu is

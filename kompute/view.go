@@ -138,13 +138,14 @@ func (v *View) inside() error {
 }
 
 // writtenByHost records that the host wrote the view's elements. If they are only a part
-// of the content, the error of the rest stays.
-func (v *View) writtenByHost() {
+// of the content, the error of the rest stays; and so does that of work after the given
+// origin, the one before the write, since that work may have come after the write.
+func (v *View) writtenByHost(origin uint64) {
 	st := v.st
 	st.dev.mu.Lock()
 	defer st.dev.mu.Unlock()
 	st.filled = true
-	if (st.source != nil || st.err != nil) && wholeStorage(v.layout, st.bytes/v.dtype.Size()) {
+	if (st.source != nil || st.err != nil) && st.origins == origin && wholeStorage(v.layout, st.bytes/v.dtype.Size()) {
 		st.source, st.err = nil, nil
 		st.changed()
 	}

@@ -143,12 +143,13 @@ func (b *vulkanBackend) readFailed(st *storage, err error) error {
 // write implements backend. A scattered view whose content is only on the
 // device is downloaded first.
 func (b *vulkanBackend) write(ctx context.Context, v *View, data []byte) error {
+	origin := v.st.origin()
 	err := b.writeView(ctx, v, b.transfersHandle(), data)
 	if err == nil && v.st.mapped() != nil {
 		err = b.transfers.Synchronize(ctx) // so that mapped memory holds the data on return
 	}
 	if err == nil {
-		v.writtenByHost()
+		v.writtenByHost(origin)
 	}
 	return err
 }
