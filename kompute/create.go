@@ -72,8 +72,8 @@ func Zeros[T Element](d *Device, shape ...int) (*Tensor[T], error) {
 // Wrap makes a view of the caller's memory, such as mapped weights, without copying it.
 // data must hold exactly the elements of shape. It must neither change nor be unmapped
 // until the view and all views of it are closed, work on them that was enqueued before is
-// done, and regions that use them are closed; owner is kept alive until then. The view is
-// read-only for Write and for ops. The CPU backend copies data whose address is not a
+// done, and regions that use them are closed. owner is kept alive while one of them is open
+// or still needs data. The view is read-only for Write and for ops. The CPU backend copies data whose address is not a
 // multiple of 4. Errors are as for New, ErrDType, and ErrInvalid for bytes of DTypeBool
 // other than 0 and 1, for which all of data is read now. If data is a mapped file that
 // shrinks, work and reads that need it fail with ErrFault, and so does a Wrap that has to
