@@ -49,7 +49,8 @@ type Grammar struct {
 //
 // Supported are type, also as a list; properties, which are generated in their order;
 // required; additionalProperties, as a schema if there are no properties; items,
-// minItems, maxItems; minLength, maxLength; enum, const; anyOf; and $ref within the
+// minItems, maxItems; minLength, maxLength; minimum, maximum, exclusiveMinimum,
+// exclusiveMaximum; enum, const; anyOf; and $ref within the
 // schema or, in a part that has an $id, within the innermost such part. title,
 // description, default, examples, deprecated, readOnly, writeOnly, $comment and $schema
 // change nothing. Properties that a schema does not name are not generated, and neither
@@ -59,7 +60,7 @@ type Grammar struct {
 //
 // White space is a single space, or a line break with up to 20 spaces or tabs.
 // Integers have up to 18 digits; other numbers up to 15 before and 15 after the
-// point, and two in the exponent.
+// point, and two in the exponent. Numbers with a minimum or a maximum have no exponent.
 //
 // A nil vocabulary is one without tokens: matchers follow texts, but allow no token.
 func Compile(schema []byte, v *Vocabulary, o Options) (*Grammar, error) {

@@ -33,7 +33,7 @@ func (b *builder) text(lo, hi int) []element {
 
 // integer is a whole number of up to 18 digits.
 func (b *builder) integer() []element {
-	return b.call("integer", func() []element { return b.digits(17) })
+	return b.call("integer", func() []element { return b.digits(mostDigits - 1) })
 }
 
 // digits is a whole number with up to that many digits after the first.
@@ -45,8 +45,8 @@ func (b *builder) digits(more int) []element {
 func (b *builder) number() []element {
 	return b.call("number", func() []element {
 		digit := one("09")
-		return b.or(b.integer(), seq(b.digits(14),
-			b.optional(seq(lit("."), b.times(digit, 1, 15))),
+		return b.or(b.integer(), seq(b.digits(pointDigits-1),
+			b.optional(seq(lit("."), b.times(digit, 1, pointDigits))),
 			b.optional(seq(one("eeEE"), b.optional(one("++--")), b.times(digit, 1, 2)))))
 	})
 }

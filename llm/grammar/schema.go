@@ -14,6 +14,7 @@ var keywords = map[string]string{
 	"type": "", "enum": "", "const": "", "anyOf": "", "$ref": "", "$defs": "", "definitions": "",
 	"properties": "object", "required": "object", "additionalProperties": "object",
 	"items": "array", "minItems": "array", "maxItems": "array", "minLength": "string", "maxLength": "string",
+	"minimum": "number", "maximum": "number", "exclusiveMinimum": "number", "exclusiveMaximum": "number",
 	"title": "", "description": "", "default": "", "examples": "", "deprecated": "", "readOnly": "", "writeOnly": "",
 	"$comment": "", "$schema": "", "$id": "",
 }
@@ -139,10 +140,8 @@ func (b *builder) typed(d *document, kind, path string) ([]element, error) {
 	case "string":
 		lo, hi, err := bounds(d, "minLength", "maxLength", path)
 		return b.text(lo, hi), err
-	case "number":
-		return b.number(), nil
-	case "integer":
-		return b.integer(), nil
+	case "number", "integer":
+		return b.ranged(d, kind, path)
 	case "boolean":
 		return b.or(lit("true"), lit("false")), nil
 	}
