@@ -121,7 +121,7 @@ func (o *options) check() error {
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return errors.New("--tls-cert and --tls-key need each other")
 	case o.maxBody < 1 || o.maxPrompt < 0 || o.maxTokens < 0:
-		return errors.New("--max-body, --max-prompt and --max-tokens must be positive")
+		return errors.New("--max-body must be positive, --max-prompt and --max-tokens not negative")
 	case o.timeout <= 0 || o.stall <= 0 || o.drain < 0 || o.drainDelay < 0:
 		return errors.New("--timeout and --stall must be positive, --drain and --drain-delay not negative")
 	case o.engine.Draft < 0 || o.engine.ChunkTokens < 0:
