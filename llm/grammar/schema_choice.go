@@ -22,6 +22,15 @@ func (b *builder) anyOf(_, v *document, path string) ([]element, error) {
 	return b.or(out...), nil
 }
 
+// allOf allows the values of its only schema: generators of schemas write {"allOf": [{"$ref": …}]} to put other members
+// beside a $ref.
+func (b *builder) allOf(d, v *document, path string) ([]element, error) {
+	if v.kind == '[' && len(v.items) > 1 {
+		return nil, &SchemaError{path, "more than one schema is not supported"}
+	}
+	return b.anyOf(d, v, path)
+}
+
 func (b *builder) constant(d, v *document, path string) ([]element, error) {
 	return b.oneOfValues(d, []*document{v}, path)
 }
