@@ -51,7 +51,8 @@ type Grammar struct {
 // required; additionalProperties, as a schema if there are no properties; items,
 // minItems, maxItems; minLength, maxLength; minimum, maximum, exclusiveMinimum,
 // exclusiveMaximum; format, which is date, time, date-time, uuid, ipv4 or email; enum,
-// const; anyOf; allOf of a single schema; and $ref within the
+// const; anyOf; oneOf, if its schemas differ in their types, in their constants, or so
+// in a property that each requires; allOf of a single schema; and $ref within the
 // schema or, in a part that has an $id, within the innermost such part. title,
 // description, default, examples, deprecated, readOnly, writeOnly, $comment and $schema
 // change nothing. Properties that a schema does not name are not generated, and neither

@@ -11,12 +11,12 @@ import (
 
 // The keywords that a schema may have, by type. Those without a type have no effect.
 var keywords = map[string]string{
-	"type": "", "enum": "", "const": "", "anyOf": "", "allOf": "", "$ref": "", "$defs": "", "definitions": "",
+	"type": "", "enum": "", "const": "", "anyOf": "", "oneOf": "", "allOf": "", "$ref": "", "$defs": "", "definitions": "",
 	"properties": "object", "required": "object", "additionalProperties": "object",
 	"items": "array", "minItems": "array", "maxItems": "array", "minLength": "string", "maxLength": "string", "format": "string",
 	"minimum": "number", "maximum": "number", "exclusiveMinimum": "number", "exclusiveMaximum": "number",
 	"title": "", "description": "", "default": "", "examples": "", "deprecated": "", "readOnly": "", "writeOnly": "",
-	"$comment": "", "$schema": "", "$id": "",
+	"$comment": "", "$schema": "", "$id": "", "discriminator": "",
 }
 
 var types = []string{"object", "array", "string", "number", "integer", "boolean", "null"}
@@ -56,14 +56,14 @@ func (b *builder) compile(d *document, path string) ([]element, error) {
 		b.root = d
 	}
 	for name, alone := range map[string]func(*document, *document, string) ([]element, error){
-		"$ref": b.ref, "anyOf": b.anyOf, "allOf": b.allOf, "const": b.constant, "enum": b.enum,
+		"$ref": b.ref, "anyOf": b.anyOf, "oneOf": b.oneOf, "allOf": b.allOf, "const": b.constant, "enum": b.enum,
 	} {
 		v := d.get(name)
 		if v == nil {
 			continue
 		}
 		for _, m := range d.members {
-			restricts := keywords[m.name] != "" || slices.Contains([]string{"anyOf", "allOf", "const", "enum", "$ref", "type"}, m.name)
+			restricts := keywords[m.name] != "" || slices.Contains([]string{"anyOf", "oneOf", "allOf", "const", "enum", "$ref", "type"}, m.name)
 			if m.name != name && restricts && !(m.name == "type" && (name == "enum" || name == "const")) {
 				return fail("the keyword %q beside %q is not supported", m.name, name)
 			}

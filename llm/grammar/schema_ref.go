@@ -17,31 +17,12 @@ func (d *document) isRoot() bool {
 
 // ref compiles a part of the same schema, once.
 func (b *builder) ref(_, v *document, path string) ([]element, error) {
-	fail := func(format string, args ...any) ([]element, error) {
-		return nil, &SchemaError{path, fmt.Sprintf("%s "+format, append([]any{v.raw}, args...)...)}
-	}
-	text, _ := v.text()
-	fragment, ok := strings.CutPrefix(text, "#")
-	pointer, err := url.PathUnescape(fragment) // a pointer in a URI has its escapes as well
+	d, root, pointer, err := b.resolve(v, path)
 	if err != nil {
-		return fail("is no pointer: %v", err)
-	}
-	if !ok || pointer != "" && pointer[0] != '/' {
-		return fail("is neither # nor a pointer that begins with #/")
+		return nil, err
 	}
 	defer func(outer *document) { b.root = outer }(b.root)
-	d := b.root
-	for _, name := range strings.Split(pointer, "/")[1:] {
-		if d, err = d.part(name); err != nil {
-			return fail("is no pointer: %v", err)
-		}
-		if d == nil {
-			return fail("is not in the schema")
-		}
-		if d.isRoot() {
-			b.root = d
-		}
-	}
+	b.root = root
 	if i, ok := b.refs[d]; ok {
 		return []element{{rule: i}}, nil
 	}
@@ -52,6 +33,35 @@ func (b *builder) ref(_, v *document, path string) ([]element, error) {
 		return nil, err
 	}
 	return b.define(i, inner), nil
+}
+
+// resolve returns the part of the schema that a $ref means, what $ref within that part are relative to, and its pointer.
+func (b *builder) resolve(v *document, path string) (d, root *document, pointer string, err error) {
+	fail := func(format string, args ...any) (*document, *document, string, error) {
+		return nil, nil, "", &SchemaError{path, fmt.Sprintf("%s "+format, append([]any{v.raw}, args...)...)}
+	}
+	text, _ := v.text()
+	fragment, ok := strings.CutPrefix(text, "#")
+	pointer, err = url.PathUnescape(fragment) // a pointer in a URI has its escapes as well
+	if err != nil {
+		return fail("is no pointer: %v", err)
+	}
+	if !ok || pointer != "" && pointer[0] != '/' {
+		return fail("is neither # nor a pointer that begins with #/")
+	}
+	d, root = b.root, b.root
+	for _, name := range strings.Split(pointer, "/")[1:] {
+		if d, err = d.part(name); err != nil {
+			return fail("is no pointer: %v", err)
+		}
+		if d == nil {
+			return fail("is not in the schema")
+		}
+		if d.isRoot() {
+			root = d
+		}
+	}
+	return d, root, pointer, nil
 }
 
 // part returns what a name of a pointer (RFC 6901) means: a member, or an item of a list. It
