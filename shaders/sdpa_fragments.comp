@@ -33,6 +33,15 @@ layout(constant_id = 15) const uint W_PARTS = 2;   // of the softmax's weights
 layout(constant_id = 16) const uint ROW_TILES = 1; // of 16 rows of q, that a subgroup has: 1 or 2
 layout(constant_id = 17) const uint Q_HELD = 2;    // tiles of q in shared memory: first those of the first part
 
+// Keys and values as what lanes load of 32 elements of a tile of keys. Addresses then take fewer instructions. With
+// NVIDIA's driver this is faster if all operands have one part, and otherwise slower.
+struct Chunk {
+    uvec4 quads[128];
+};
+layout(set = 0, binding = 7) readonly buffer KChunks { Chunk k_chunks[]; };
+layout(set = 0, binding = 8) readonly buffer VChunks { Chunk v_chunks[]; };
+const bool IN_CHUNKS = Q_PARTS == 1 && K_PARTS == 1 && V_PARTS == 1;
+
 const uint KEYS = SPLIT_TILE, KEY_TILES = KEYS / 8;
 const uint K_CHUNKS = (K_STEPS + 1) / 2, V_CHUNKS = (V_STEPS + 1) / 2; // of 32 elements of a head
 const uint K_LOADS = K_PARTS * K_CHUNKS * 4, V_LOADS = V_PARTS * V_CHUNKS * 4, LOADS = K_LOADS + V_LOADS;
@@ -44,7 +53,7 @@ const float WEIGHT_EXPONENT = 14.0; // weights are up to 2^14 in float16
 const uint NO_KEY = 0xffffffffu;
 
 uint k_plane, v_plane; // quads of a part
-uint k_at, v_at;       // this lane's first quads of the head
+uint k_at, v_at;       // the head's first chunks, or this lane's first quads of the head
 uint tile, last_tile;  // the last one of the workgroup's keys that any row of the subgroup sees
 uvec4 held[AHEAD];
 
@@ -76,10 +85,16 @@ uvec4 fetch(uint i) {
     i %= LOADS;
     if (i < K_LOADS) {
         uint c = i / 4 / K_PARTS, part = i / 4 % K_PARTS;
+        if (IN_CHUNKS) {
+            return k_chunks[k_at + of * K_CHUNKS + c].quads[gl_SubgroupInvocationID + i % 4 * 32];
+        }
         return k_parts[part * k_plane + k_at + ((of * K_CHUNKS + c) * 4 + i % 4) * 32];
     }
     i -= K_LOADS;
     uint b = i / 2 / V_PARTS / V_CHUNKS, c = i / 2 / V_PARTS % V_CHUNKS, part = i / 2 % V_PARTS;
+    if (IN_CHUNKS) {
+        return v_chunks[v_at + of * V_CHUNKS + c].quads[gl_SubgroupInvocationID + (b * 2 + i % 2) * 32];
+    }
     return v_parts[part * v_plane + v_at + ((of * V_CHUNKS + c) * 4 + b * 2 + i % 2) * 32];
 }
 
@@ -254,8 +269,8 @@ void begin(uint row0) {
     uint heads = p.rows / rows, tiles = (p.keys + KEYS - 1) / KEYS;
     k_plane = heads * tiles * K_CHUNKS * 128;
     v_plane = heads * tiles * V_CHUNKS * 128;
-    k_at = key_head * tiles * K_CHUNKS * 128 + gl_SubgroupInvocationID;
-    v_at = key_head * tiles * V_CHUNKS * 128 + gl_SubgroupInvocationID;
+    k_at = IN_CHUNKS ? key_head * tiles * K_CHUNKS : key_head * tiles * K_CHUNKS * 128 + gl_SubgroupInvocationID;
+    v_at = IN_CHUNKS ? key_head * tiles * V_CHUNKS : key_head * tiles * V_CHUNKS * 128 + gl_SubgroupInvocationID;
     sums_exponent = SPLIT_ZERO;
     special_from = NO_KEY;
     [[unroll]] for (uint r = 0; r < ROW_TILES; r++) {
