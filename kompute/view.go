@@ -138,8 +138,8 @@ func (v *View) inside() error {
 }
 
 // writtenByHost records that the host wrote the view's elements. If they are only a part
-// of the content, the error of the rest stays; and so does that of work after the given
-// origin, the one before the write, since that work may have come after the write.
+// of the content, the error of the rest stays. The error of work that came after the given
+// st.origin(), taken before the write, stays as well: that work may follow the write.
 func (v *View) writtenByHost(origin uint64) {
 	st := v.st
 	st.dev.mu.Lock()

@@ -99,17 +99,25 @@ func (l *layer[T]) floats(shape ...int) *kompute.Tensor[T] {
 	}
 	data := make([]T, n)
 	for i := range data {
-		v := float32(l.rng.NormFloat64())
-		switch p := any(&data[i]).(type) {
-		case *float32:
-			*p = v
-		case *array.F16:
-			*p = array.F16FromFloat32(v)
-		case *array.BF16:
-			*p = array.BF16FromFloat32(v)
-		}
+		l.randomFloat(&data[i])
 	}
 	return keep(l, kompute.New[T])(data, shape...)
+}
+
+// randomFloat sets what to points to, which is float32, float16 or bfloat16. It reports whether it is one of these.
+func (l *layer[T]) randomFloat(to any) bool {
+	v := float32(l.rng.NormFloat64())
+	switch p := to.(type) {
+	case *float32:
+		*p = v
+	case *array.F16:
+		*p = array.F16FromFloat32(v)
+	case *array.BF16:
+		*p = array.BF16FromFloat32(v)
+	default:
+		return false
+	}
+	return true
 }
 
 // bfloat16s returns x in bfloat16.

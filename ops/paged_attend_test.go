@@ -167,16 +167,8 @@ func randomPages[C ops.PageElement, T kompute.Float](l *layer[T], shape ...int) 
 	row := ops.PageRow(array.DTypeOf[C](), shape[3])
 	data := make([]C, shape[0]*shape[1]*shape[2]*row)
 	for i := range data {
-		v := float32(l.rng.NormFloat64())
-		switch p := any(&data[i]).(type) {
-		case *float32:
-			*p = v
-		case *array.F16:
-			*p = array.F16FromFloat32(v)
-		case *array.BF16:
-			*p = array.BF16FromFloat32(v)
-		case *uint8:
-			*p = uint8(l.rng.IntN(256))
+		if p := any(&data[i]); !l.randomFloat(p) {
+			*p.(*uint8) = uint8(l.rng.IntN(256))
 		}
 	}
 	if codes, is := any(data).([]uint8); is {

@@ -12,13 +12,16 @@ const mostElements = 1 << 17
 type builder struct {
 	rules    []rule
 	elements int
-	named    map[string]int    // rules of repeated parts
-	refs     map[*document]int // rules of $ref, by what they mean: one part has many pointers
-	root     *document         // what $ref is relative to: the schema, or the innermost part with an $id
+	named    map[string]int          // rules of repeated parts
+	refs     map[*document]int       // rules of $ref, by what they mean: one part has many pointers
+	targets  map[*document]*document // what schemas with a $ref mean, for oneOf
+	root     *document               // what $ref is relative to: the schema, or the innermost part with an $id
 	depth    int
 }
 
-func newBuilder() *builder { return &builder{named: map[string]int{}, refs: map[*document]int{}} }
+func newBuilder() *builder {
+	return &builder{named: map[string]int{}, refs: map[*document]int{}, targets: map[*document]*document{}}
+}
 
 // seq is a sequence of parts.
 func seq(parts ...[]element) []element {

@@ -18,6 +18,9 @@ type limit struct {
 	open            bool // it does not belong to them
 }
 
+// mostLimit is the greatest magnitude that is generated.
+var mostLimit = limit{whole: strings.Repeat("9", mostDigits)}
+
 // digit returns the digit at a place: 0 is the first one, len(whole) the first one after the point.
 func (l *limit) digit(place int) byte {
 	if text := l.whole + l.fraction; place < len(text) {
@@ -85,10 +88,10 @@ func (b *builder) ranged(d *document, kind, path string) ([]element, error) {
 
 // between is a number between two bounds, either of which may be nil, without an exponent.
 func (b *builder) between(low, high *bound, fraction bool) []element {
-	zero, most := limit{whole: "0"}, limit{whole: strings.Repeat("9", mostDigits)}
+	zero := limit{whole: "0"}
 	var out [][]element
 	if high == nil || !high.negative {
-		least, greatest := zero, most
+		least, greatest := zero, mostLimit
 		if low != nil && !low.negative {
 			least = low.limit
 		}
@@ -98,7 +101,7 @@ func (b *builder) between(low, high *bound, fraction bool) []element {
 		out = append(out, b.magnitudes(least, greatest, fraction))
 	}
 	if low == nil || low.negative {
-		least, greatest := zero, most
+		least, greatest := zero, mostLimit
 		if high != nil && (high.negative || high.zeroFrom(0)) {
 			least = high.limit
 		}
@@ -113,7 +116,7 @@ func (b *builder) between(low, high *bound, fraction bool) []element {
 // magnitudes is a number without a sign between two limits.
 func (b *builder) magnitudes(least, greatest limit, fraction bool) []element {
 	if len(greatest.whole) > mostDigits {
-		greatest = limit{whole: strings.Repeat("9", mostDigits)}
+		greatest = mostLimit
 	}
 	var out [][]element
 	for n := len(least.whole); n <= len(greatest.whole); n++ {

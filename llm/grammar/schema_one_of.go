@@ -1,73 +1,111 @@
 package grammar
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 )
 
+// mostCompared bounds how deep properties of properties are compared.
+const mostCompared = 8
+
 // oneOf is anyOf if no value can meet two of the schemas.
 func (b *builder) oneOf(d, v *document, path string) ([]element, error) {
-	for i := range v.items {
-		for j := range i {
-			if !b.disjoint(v.items[j], v.items[i], 0) {
-				return nil, &SchemaError{path, fmt.Sprintf("schemas %d and %d do not visibly exclude each other, which is not supported", j, i)}
-			}
-		}
+	switch is := b.exclusive(v.items, 0); {
+	case b.elements > mostElements:
+		return nil, &SchemaError{path, "too large"}
+	case !is:
+		return nil, &SchemaError{path, "schemas that do not visibly exclude each other are not supported"}
 	}
 	return b.anyOf(d, v, path)
 }
 
-// disjoint reports whether no value meets both schemas, by their types, their constants, or a property that both
-// require. It may not find that out, and then returns false.
-func (b *builder) disjoint(x, y *document, depth int) bool {
-	x, y = b.target(x), b.target(y)
-	if x == nil || y == nil || depth > mostDepth {
+// exclusive reports whether no value meets two of the schemas, by their types, their constants, or a property that all
+// of those for objects require. It may not find that out, and then returns false. What it looks at counts as elements,
+// which bounds the work.
+func (b *builder) exclusive(schemas []*document, depth int) bool {
+	if depth > mostCompared {
 		return false
 	}
-	if b.elements++; b.elements > mostElements { // bounds the work as well
+	taken := map[string]bool{}       // types, and constants
+	ofConstants := map[string]bool{} // types of constants
+	take := func(what string) bool {
+		is := taken[what]
+		taken[what] = true
+		return !is
+	}
+	var objects []*document
+	for _, s := range schemas {
+		if s = b.target(s); s == nil {
+			return false
+		}
+		constants, kinds := s.constants(), s.kinds()
+		if b.elements += 1 + len(s.members) + len(constants); b.elements > mostElements || len(kinds) == 0 {
+			return false
+		}
+		if constants == nil && slices.Equal(kinds, []string{"object"}) {
+			objects = append(objects, s)
+			continue
+		}
+		for i, kind := range kinds {
+			if constants != nil && kind != "object" && kind != "array" {
+				ofConstants[kind] = true
+				kind += " " + constants[i].canonical()
+			}
+			if !take(kind) {
+				return false
+			}
+		}
+	}
+	if len(objects) > 0 && !take("object") {
 		return false
 	}
-	if these, those := x.constants(), y.constants(); these != nil && those != nil {
-		return !slices.ContainsFunc(these, func(c *document) bool { return slices.ContainsFunc(those, c.equals) })
+	for kind := range ofConstants {
+		if taken[kind] {
+			return false
+		}
 	}
-	these, those := x.kinds(), y.kinds()
-	if len(these) == 0 || len(those) == 0 {
-		return false
+	return len(objects) < 2 || b.exclusiveObjects(objects, depth)
+}
+
+// exclusiveObjects is exclusive for schemas of objects: they must require a property whose schemas are exclusive.
+func (b *builder) exclusiveObjects(objects []*document, depth int) bool {
+	required := make([]map[string]*document, len(objects))
+	for i, o := range objects {
+		required[i] = b.required(o)
 	}
-	if !slices.ContainsFunc(these, func(kind string) bool { return slices.Contains(those, kind) }) {
-		return true
-	}
-	if !slices.Equal(these, []string{"object"}) || !slices.Equal(those, []string{"object"}) {
-		return false
-	}
-	for _, name := range x.required() {
-		p, q := x.get("properties").get(name), y.get("properties")
-		if slices.Contains(y.required(), name) && b.disjoint(p, q.get(name), depth+1) {
+	for _, name := range objects[0].get("required").listed() {
+		var properties []*document
+		for _, r := range required {
+			if p := r[name]; p != nil {
+				properties = append(properties, p)
+			}
+		}
+		if len(properties) == len(objects) && b.exclusive(properties, depth+1) {
 			return true
 		}
 	}
 	return false
 }
 
-// target returns the schema that one with a $ref alone means; nil: it cannot be found, or what $ref within it mean is
-// not known here.
+// target returns the schema that one with a $ref alone means; nil: it cannot be found, or it is not known here what a
+// $ref within it means.
 func (b *builder) target(d *document) *document {
-	for range mostDepth {
-		if d == nil || d.isRoot() {
-			return nil
-		}
-		ref := d.get("$ref")
-		if ref == nil {
-			return d
-		}
-		next, root, _, err := b.resolve(ref, "")
-		if err != nil || root != b.root {
-			return nil
-		}
-		d = next
+	if d == nil || d.isRoot() {
+		return nil
 	}
-	return nil
+	ref := d.get("$ref")
+	if ref == nil {
+		return d
+	}
+	to, ok := b.targets[d]
+	if !ok {
+		b.targets[d] = nil // for a $ref that leads back here
+		if next, root, _, err := b.resolve(ref, ""); err == nil && root == b.root {
+			to = b.target(next)
+		}
+		b.targets[d] = to
+	}
+	return to
 }
 
 // constants returns the only values that a schema allows, nil if it names none.
@@ -81,8 +119,8 @@ func (d *document) constants() []*document {
 	return nil
 }
 
-// kinds returns the types that a schema names, with number for integer, or those of its constants; none if there are
-// neither, since a schema that only describes objects, say, allows all other values as well.
+// kinds returns the type of each constant of a schema, else the types that it names, with number for integer. It returns
+// none if there are neither: a schema that only describes objects, say, allows all other values as well.
 func (d *document) kinds() (out []string) {
 	if values := d.constants(); values != nil {
 		for _, v := range values {
@@ -102,35 +140,47 @@ func (d *document) kinds() (out []string) {
 			out[i] = "number"
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-// required returns the properties that an object must have, of those that the schema describes.
-func (d *document) required() (out []string) {
-	properties, names := d.get("properties"), d.get("required")
-	if properties == nil || names == nil {
+// canonical is the same for constants, other than objects and arrays, that are the same value.
+func (d *document) canonical() string {
+	if d.kind == '0' {
+		if n, err := strconv.ParseFloat(string(d.raw), 64); err == nil {
+			return strconv.FormatFloat(n, 'g', -1, 64)
+		}
+	}
+	return string(d.raw)
+}
+
+// listed returns the names in a list of strings.
+func (d *document) listed() (out []string) {
+	if d == nil {
 		return nil
 	}
-	for _, n := range names.items {
-		if name, ok := n.text(); ok && properties.get(name) != nil {
+	for _, item := range d.items {
+		if name, ok := item.text(); ok {
 			out = append(out, name)
 		}
 	}
 	return out
 }
 
-// equals reports whether two constants are the same value; of lists and objects it does not know, and says so.
-func (d *document) equals(other *document) bool {
-	if d.kind != other.kind {
-		return false
+// required returns the schemas of the properties that an object must have.
+func (b *builder) required(d *document) map[string]*document {
+	properties, out := map[string]*document{}, map[string]*document{}
+	if p := d.get("properties"); p != nil {
+		for _, m := range p.members {
+			properties[m.name] = m.value
+		}
 	}
-	switch d.kind {
-	case '0':
-		x, errX := strconv.ParseFloat(string(d.raw), 64)
-		y, errY := strconv.ParseFloat(string(other.raw), 64)
-		return errX != nil || errY != nil || x == y
-	case '{', '[':
-		return true
+	names := d.get("required").listed()
+	for _, name := range names {
+		if p := properties[name]; p != nil {
+			out[name] = p
+		}
 	}
-	return string(d.raw) == string(other.raw)
+	b.elements += len(properties) + len(names)
+	return out
 }
