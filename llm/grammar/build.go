@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -112,16 +113,16 @@ func (b *builder) times(x []element, lo, hi int) []element {
 // grammar checks the rules and makes the automaton.
 func (b *builder) grammar(root []element, v *Vocabulary) (*Grammar, error) {
 	if b.elements >= mostElements {
-		return nil, &SchemaError{"#", fmt.Sprintf("its grammar has more than %d parts", mostElements)}
+		return nil, fmt.Errorf("more than %d parts", mostElements)
 	}
-	finite := b.finite()
+	finite := b.least(true)
 	if !ends(root, finite) {
-		return nil, &SchemaError{"#", "no finite value can meet it"}
+		return nil, errors.New("no finite value can meet it")
 	}
-	empty := b.empty()
+	empty := b.least(false)
 	ranks := b.ranks(empty)
 	if ranks == nil {
-		return nil, &SchemaError{"#", "$ref: a schema refers to itself and to nothing else"}
+		return nil, errors.New("a part refers to itself before anything else")
 	}
 	b.prune(finite)
 	var places uint32
@@ -139,20 +140,46 @@ func (b *builder) grammar(root []element, v *Vocabulary) (*Grammar, error) {
 	return g, nil
 }
 
-// finite reports for each rule whether there is a finite text of it.
-func (b *builder) finite() []bool {
-	finite := make([]bool, len(b.rules))
-	for changed := true; changed; {
-		changed = false
-		for i, r := range b.rules {
-			for _, alternative := range r {
-				if !finite[i] && ends(alternative, finite) {
-					finite[i], changed = true, true
+// least reports for each rule whether it has a finite text, if a byte counts as one, and otherwise
+// whether it has an empty text. Both are so if all elements of an alternative are so.
+func (b *builder) least(bytes bool) []bool {
+	is := make([]bool, len(b.rules))
+	type form struct{ rule, missing int }
+	uses := make([][]*form, len(b.rules)) // by rule: the alternatives that it is an element of
+	var found []int
+	complete := func(rule int) {
+		if !is[rule] {
+			is[rule] = true
+			found = append(found, rule)
+		}
+	}
+	for i, r := range b.rules {
+		for _, alternative := range r {
+			f := &form{rule: i}
+			for _, e := range alternative {
+				switch {
+				case e.set == nil:
+					f.missing++
+					uses[e.rule] = append(uses[e.rule], f)
+				case !bytes:
+					f.missing++ // for ever
 				}
+			}
+			if f.missing == 0 {
+				complete(i)
 			}
 		}
 	}
-	return finite
+	for len(found) > 0 {
+		last := found[len(found)-1]
+		found = found[:len(found)-1]
+		for _, f := range uses[last] {
+			if f.missing--; f.missing == 0 {
+				complete(f.rule)
+			}
+		}
+	}
+	return is
 }
 
 // ends reports whether there is a finite text of this form.
@@ -172,26 +199,6 @@ func (b *builder) prune(finite []bool) {
 	for i := range b.rules {
 		b.rules[i] = slices.DeleteFunc(b.rules[i], func(alternative []element) bool { return !ends(alternative, finite) })
 	}
-}
-
-// empty reports of each rule whether a text of it may be empty.
-func (b *builder) empty() []bool {
-	empty := make([]bool, len(b.rules))
-	for changed := true; changed; {
-		changed = false
-		for i, r := range b.rules {
-			for _, alternative := range r {
-				blank := true
-				for _, e := range alternative {
-					blank = blank && e.set == nil && empty[e.rule]
-				}
-				if blank && !empty[i] {
-					empty[i], changed = true, true
-				}
-			}
-		}
-	}
-	return empty
 }
 
 // ranks orders the rules so that each comes before those that its texts may begin with. It

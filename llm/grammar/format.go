@@ -25,7 +25,7 @@ func (b *builder) format(d, v *document, path string) ([]element, error) {
 		known := strings.Join(slices.Sorted(maps.Keys(formats)), ", ")
 		return nil, &SchemaError{path + "/format", fmt.Sprintf("%s is none of %s", v.raw, known)}
 	}
-	for _, other := range []string{"minLength", "maxLength"} {
+	for _, other := range []string{"minLength", "maxLength", "pattern"} {
 		if d.get(other) != nil {
 			return nil, &SchemaError{path, fmt.Sprintf("the keyword %q beside %q is not supported", other, "format")}
 		}

@@ -3,17 +3,21 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"regexp/syntax"
 	"sync"
 )
 
 // ErrSchema is wrapped by errors about schemas.
 var ErrSchema = errors.New("invalid or unsupported JSON schema")
 
-// ErrWork reports that it takes too much work to find out which tokens may follow. Large schemas
+// ErrSyntax is wrapped by errors about regular expressions and grammars in GBNF.
+var ErrSyntax = errors.New("invalid or unsupported regular expression or grammar")
+
+// ErrWork reports that it takes too much work to find out which tokens may follow. Large grammars
 // may need it if they allow very many ways to continue a text, or to read it. The limit is for one
 // mask, whose request would otherwise hold up others. What earlier masks of the same grammar have
 // found, also for other requests, does not count: so whether a request fails may depend on them.
-var ErrWork = errors.New("the JSON schema takes too much work to find the tokens that may follow")
+var ErrWork = errors.New("the grammar takes too much work to find the tokens that may follow")
 
 // SchemaError reports which part of a schema cannot be used, and why.
 type SchemaError struct {
@@ -27,14 +31,31 @@ func (e *SchemaError) Error() string { return fmt.Sprintf("%v: %s: %s", ErrSchem
 // Unwrap returns ErrSchema.
 func (e *SchemaError) Unwrap() error { return ErrSchema }
 
+// SyntaxError reports why a regular expression or a grammar in GBNF cannot be used.
+type SyntaxError struct {
+	Line   int // the line of the grammar, from 1; 0 if the reason is no single line
+	Reason string
+}
+
+// Error returns the line and the reason.
+func (e *SyntaxError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%v: %s", ErrSyntax, e.Reason)
+	}
+	return fmt.Sprintf("%v: line %d: %s", ErrSyntax, e.Line, e.Reason)
+}
+
+// Unwrap returns ErrSyntax.
+func (e *SyntaxError) Unwrap() error { return ErrSyntax }
+
 // Options are the options of Compile.
 type Options struct {
-	// Before and After are written around the JSON, such as "<tool_call>\n" and
+	// Before and After are written around the text, such as "<tool_call>\n" and
 	// "\n</tool_call>".
 	Before, After string
 }
 
-// Grammar is a compiled schema, for one vocabulary. It is safe for concurrent use,
+// Grammar is a compiled schema, regular expression or grammar, for one vocabulary. It is safe for concurrent use,
 // by matchers that share the states that any of them has reached.
 type Grammar struct {
 	vocabulary *Vocabulary
@@ -48,8 +69,10 @@ type Grammar struct {
 // wrong, too large or impossible to satisfy, or has an unsupported keyword.
 //
 // Supported are type, also as a list; properties, which are generated in their order;
-// required; additionalProperties, as a schema if there are no properties; items,
-// minItems, maxItems; minLength, maxLength; minimum, maximum, exclusiveMinimum,
+// required; additionalProperties, as a schema if there are no properties, and then also
+// propertyNames and a single one of patternProperties, which all names then match;
+// prefixItems, items, minItems, maxItems; minLength, maxLength; pattern, a regular expression of ECMA-262
+// without references and assertions about what comes before or after; minimum, maximum, exclusiveMinimum,
 // exclusiveMaximum; format, which is date, time, date-time, uuid, ipv4 or email; enum,
 // const; anyOf; oneOf, if its schemas differ in their types, in their constants, or so
 // in a property that each requires; allOf of a single schema; and $ref within the
@@ -60,18 +83,39 @@ type Grammar struct {
 // something else is allowed. true, {} and a type alone stand for all values, or all of
 // that type.
 //
+// Implementations disagree about whether \w, \d and \b know letters and digits other than ASCII. A
+// text is generated only if it matches a pattern whether or not they do.
+//
 // White space is a single space, or a line break with up to 20 spaces or tabs.
 // Integers have up to 18 digits; other numbers up to 15 before and 15 after the
 // point, and two in the exponent. Numbers with a minimum or a maximum have no exponent.
 //
 // A nil vocabulary is one without tokens: matchers follow texts, but allow no token.
 func Compile(schema []byte, v *Vocabulary, o Options) (*Grammar, error) {
-	return CompileAny(v, Alternative{schema, o})
+	return CompileAny(v, Alternative{Schema: schema, Options: o})
 }
 
-// Alternative is one form of a text.
+// CompileRegexp compiles a regular expression of Go's syntax (package regexp/syntax), which the
+// whole text has to match. It fails with SyntaxError, and otherwise is as Compile.
+func CompileRegexp(expression string, v *Vocabulary, o Options) (*Grammar, error) {
+	if expression == "" {
+		expression = "(?:)" // an Alternative without a Regexp would be a schema
+	}
+	return CompileAny(v, Alternative{Regexp: expression, Options: o})
+}
+
+// CompileGBNF compiles a grammar in GBNF, the notation of llama.cpp, whose rule root the whole text
+// has to follow. A rule must not begin with itself, tokens cannot be named, and nothing is repeated
+// without a limit that may be empty. It fails with SyntaxError, and otherwise is as Compile.
+func CompileGBNF(text string, v *Vocabulary, o Options) (*Grammar, error) {
+	return CompileAny(v, Alternative{GBNF: text + "\n", Options: o})
+}
+
+// Alternative is one form of a text: that of Regexp or of GBNF if one of them is not empty, and
+// otherwise that of Schema, as for Compile.
 type Alternative struct {
-	Schema []byte
+	Schema       []byte
+	Regexp, GBNF string
 	Options
 }
 
@@ -82,14 +126,46 @@ func CompileAny(v *Vocabulary, alternatives ...Alternative) (*Grammar, error) {
 	}
 	b := newBuilder()
 	var all [][]element
+	schemas := true
 	for _, a := range alternatives {
-		root, err := b.schema(a.Schema)
+		form, err := b.form(a)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, seq(lit(a.Before), root, lit(a.After)))
+		all = append(all, seq(lit(a.Before), form, lit(a.After)))
+		schemas = schemas && a.isSchema()
 	}
-	return b.grammar(b.or(all...), v)
+	g, err := b.grammar(b.or(all...), v)
+	switch {
+	case err == nil:
+		return g, nil
+	case schemas:
+		return nil, &SchemaError{"#", err.Error()}
+	}
+	return nil, &SyntaxError{Reason: err.Error()}
+}
+
+func (a *Alternative) isSchema() bool { return a.Regexp == "" && a.GBNF == "" }
+
+// form compiles one alternative, without what is written around it.
+func (b *builder) form(a Alternative) ([]element, error) {
+	switch {
+	case a.isSchema():
+		return b.schema(a.Schema)
+	case a.Regexp != "" && a.GBNF != "" || a.Schema != nil:
+		return nil, &SyntaxError{Reason: "an alternative has one form"}
+	case a.GBNF != "":
+		return b.gbnf(a.GBNF)
+	}
+	re, err := syntax.Parse(a.Regexp, syntax.Perl)
+	if err != nil {
+		return nil, &SyntaxError{Reason: err.Error()}
+	}
+	out, err := b.pattern(re, false, 0, -1)
+	if err != nil {
+		return nil, &SyntaxError{Reason: err.Error()}
+	}
+	return out, nil
 }
 
 // Object is the grammar of any JSON object.

@@ -54,7 +54,7 @@ func (b *builder) number() []element {
 // value is any value. It contains itself.
 func (b *builder) value() []element {
 	return b.call("value", func() []element {
-		return b.or(b.text(0, -1), b.number(), lit("true"), lit("false"), lit("null"), b.list(b.value(), 0, -1), b.members(b.value()))
+		return b.or(b.text(0, -1), b.number(), lit("true"), lit("false"), lit("null"), b.list(b.value(), 0, -1), b.members(b.text(0, -1), b.value()))
 	})
 }
 
@@ -72,9 +72,9 @@ func (b *builder) list(item []element, lo, hi int) []element {
 	return seq(lit("["), b.or(b.space(), some), lit("]"))
 }
 
-// members is an object with any members of such values.
-func (b *builder) members(value []element) []element {
-	member := seq(b.space(), b.text(0, -1), b.space(), lit(":"), b.space(), value)
+// members is an object with any members of such names and values.
+func (b *builder) members(name, value []element) []element {
+	member := seq(b.space(), name, b.space(), lit(":"), b.space(), value)
 	some := seq(member, b.any(seq(b.space(), lit(","), member)), b.space())
 	return seq(lit("{"), b.or(b.space(), some), lit("}"))
 }

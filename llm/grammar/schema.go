@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // The keywords that a schema may have, by type. Those without a type have no effect.
 var keywords = map[string]string{
 	"type": "", "enum": "", "const": "", "anyOf": "", "oneOf": "", "allOf": "", "$ref": "", "$defs": "", "definitions": "",
 	"properties": "object", "required": "object", "additionalProperties": "object",
-	"items": "array", "minItems": "array", "maxItems": "array", "minLength": "string", "maxLength": "string", "format": "string",
+	"propertyNames": "object", "patternProperties": "object",
+	"items": "array", "prefixItems": "array", "minItems": "array", "maxItems": "array", "minLength": "string", "maxLength": "string", "format": "string",
+	"pattern": "string",
 	"minimum": "number", "maximum": "number", "exclusiveMinimum": "number", "exclusiveMaximum": "number",
 	"title": "", "description": "", "default": "", "examples": "", "deprecated": "", "readOnly": "", "writeOnly": "",
 	"$comment": "", "$schema": "", "$id": "", "discriminator": "",
@@ -142,6 +142,9 @@ func (b *builder) typed(d *document, kind, path string) ([]element, error) {
 			return b.format(d, f, path)
 		}
 		lo, hi, err := bounds(d, "minLength", "maxLength", path)
+		if p := d.get("pattern"); p != nil && err == nil {
+			return b.matching(p, lo, hi, path+"/pattern")
+		}
 		return b.text(lo, hi), err
 	case "number", "integer":
 		return b.ranged(d, kind, path)
@@ -149,6 +152,19 @@ func (b *builder) typed(d *document, kind, path string) ([]element, error) {
 		return b.or(lit("true"), lit("false")), nil
 	}
 	return lit("null"), nil
+}
+
+// matching is a string of lo to hi characters that matches the regular expression in a keyword.
+func (b *builder) matching(keyword *document, lo, hi int, path string) ([]element, error) {
+	text, ok := keyword.text()
+	if !ok {
+		return nil, &SchemaError{path, fmt.Sprintf("%s is not a string", keyword.raw)}
+	}
+	out, err := b.contains(text, lo, hi)
+	if err != nil {
+		return nil, &SchemaError{path, err.Error()}
+	}
+	return out, nil
 }
 
 // bounds reads a smallest and a largest number; the largest is -1 where there is none.
@@ -172,87 +188,4 @@ func bounds(d *document, low, high, path string) (lo, hi int, err error) {
 		return 0, 0, &SchemaError{path, fmt.Sprintf("%s %d exceeds %s %d", low, lo, high, hi)}
 	}
 	return lo, hi, nil
-}
-
-func (b *builder) array(d *document, path string) ([]element, error) {
-	lo, hi, err := bounds(d, "minItems", "maxItems", path)
-	if err != nil {
-		return nil, err
-	}
-	item := b.value()
-	if items := d.get("items"); items != nil {
-		if item, err = b.compile(items, path+"/items"); err != nil {
-			return nil, err
-		}
-	}
-	return b.list(item, lo, hi), nil
-}
-
-// property is one member that an object may or must have.
-type property struct {
-	form     []element // name, colon and value
-	required bool
-}
-
-func (b *builder) object(d *document, path string) ([]element, error) {
-	props, extra := d.get("properties"), d.get("additionalProperties")
-	var required []string
-	if r := d.get("required"); r != nil {
-		for _, n := range r.items {
-			name, ok := n.text()
-			if !ok || props == nil || props.get(name) == nil {
-				return nil, &SchemaError{path + "/required", fmt.Sprintf("%s is not one of the properties", n.raw)}
-			}
-			required = append(required, name)
-		}
-		if r.kind != '[' {
-			return nil, &SchemaError{path + "/required", "not a list"}
-		}
-	}
-	if props == nil || len(props.members) == 0 {
-		switch {
-		case props != nil && props.kind != '{':
-			return nil, &SchemaError{path + "/properties", "not an object"}
-		case extra == nil || extra.kind == 't':
-			return b.members(b.value()), nil
-		case extra.kind == 'f':
-			return seq(lit("{"), b.space(), lit("}")), nil
-		}
-		value, err := b.compile(extra, path+"/additionalProperties")
-		return b.members(value), err
-	}
-	if extra != nil && extra.kind != 'f' && extra.kind != 't' {
-		return nil, &SchemaError{path + "/additionalProperties", "a schema beside properties is not supported"}
-	}
-	var all []property
-	for _, m := range props.members {
-		at := path + "/properties/" + m.name
-		value, err := b.compile(m.value, at)
-		if err != nil {
-			return nil, err
-		}
-		name, err := jsontext.AppendQuote(nil, m.name)
-		if err != nil {
-			return nil, &SchemaError{at, err.Error()}
-		}
-		form := b.or(seq(b.space(), lit(string(name)), b.space(), lit(":"), b.space(), value))
-		all = append(all, property{form, slices.Contains(required, m.name)})
-	}
-	return seq(lit("{"), b.rest(all), lit("}")), nil
-}
-
-// rest returns the forms of an object's members, in their order, with commas
-// after the first.
-func (b *builder) rest(all []property) []element {
-	first, later := b.space(), b.space()
-	for i := len(all) - 1; i >= 0; i-- {
-		p := all[i]
-		with, withComma := seq(p.form, later), seq(b.space(), lit(","), p.form, later)
-		if p.required {
-			first, later = b.or(with), b.or(withComma)
-		} else {
-			first, later = b.or(with, first), b.or(withComma, later)
-		}
-	}
-	return first
 }

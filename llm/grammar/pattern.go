@@ -1,0 +1,212 @@
+package grammar
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"unicode"
+)
+
+// pattern makes the rules of a regular expression. A rule is for a place in its program, which is a
+// nondeterministic automaton over characters, and contains a character and the rule of the next place.
+type pattern struct {
+	*builder
+	prog        *syntax.Prog
+	schema      bool // its text is a JSON string
+	least, most int  // characters; most < 0 is any number
+	kinds       []runes
+	rules       map[place]int
+	waiting     []place // their rules are not defined yet
+	read        map[reading][]element
+}
+
+// place is what decides how a text may go on.
+type place struct {
+	pc     uint32
+	before kind // of the last character
+	length int  // characters so far, as far as they are counted
+}
+
+// reading is what decides which characters an instruction reads. Repetitions of one class have the same runes.
+type reading struct {
+	op    syntax.InstOp
+	runes *rune
+	flags uint32
+	next  kind
+}
+
+// kind is what assertions such as ^ and \b distinguish: there is no character, or which of the pattern's kinds it is.
+type kind int
+
+const edge kind = -1 // the beginning or the end of the text
+
+// kindsOf returns the sets of characters that a program's assertions distinguish. Together they are all characters.
+func kindsOf(p *syntax.Prog) []runes {
+	words, lines := false, false
+	for _, i := range p.Inst {
+		if i.Op == syntax.InstEmptyWidth {
+			words = words || syntax.EmptyOp(i.Arg)&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0
+			lines = lines || syntax.EmptyOp(i.Arg)&(syntax.EmptyBeginLine|syntax.EmptyEndLine) != 0
+		}
+	}
+	rest := allRunes
+	var out []runes
+	add := func(set runes) { out, rest = append(out, set), rest.without(set) }
+	if words {
+		add(asciiWord)
+		add(otherWord())
+	}
+	if lines {
+		add(runes{'\n', '\n'})
+	}
+	return append(out, rest)
+}
+
+// context returns the assertions that hold between two characters. In schemas, those about words must hold whether or not
+// letters other than ASCII belong to words.
+func (p *pattern) context(before, next kind) syntax.EmptyOp {
+	holds := syntax.EmptyOpContext(p.example(before, false), p.example(next, false))
+	if p.schema {
+		holds &= syntax.EmptyOpContext(p.example(before, true), p.example(next, true))
+	}
+	return holds
+}
+
+// example returns a character of a kind, or -1 at an edge.
+func (p *pattern) example(k kind, letters bool) rune {
+	if k == edge {
+		return -1
+	}
+	r := p.kinds[k][0]
+	if letters && r == otherWord()[0] {
+		return 'a'
+	}
+	return r
+}
+
+// pattern is a text that a regular expression matches as a whole, of least to most characters; most < 0 is any number.
+func (b *builder) pattern(re *syntax.Regexp, schema bool, least, most int) ([]element, error) {
+	if b.elements += size(re); b.elements > mostElements {
+		return nil, fmt.Errorf("larger than %d", mostElements)
+	}
+	prog, err := syntax.Compile(re.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	p := &pattern{builder: b, prog: prog, schema: schema, least: least, most: most, kinds: kindsOf(prog), rules: map[place]int{}, read: map[reading][]element{}}
+	root := p.at(place{pc: uint32(prog.Start), before: edge})
+	for len(p.waiting) > 0 && b.elements < mostElements {
+		next := p.waiting[len(p.waiting)-1]
+		p.waiting = p.waiting[:len(p.waiting)-1]
+		b.define(p.rules[next], p.follow(next)...)
+	}
+	return root, nil
+}
+
+// size is roughly the length of a regular expression's program.
+func size(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n = min(n+size(sub), mostElements+1)
+	}
+	if re.Op == syntax.OpRepeat {
+		n = min(n*max(re.Max, re.Min, 1), mostElements+1)
+	}
+	return n
+}
+
+// at returns the rule of a place.
+func (p *pattern) at(to place) []element {
+	i, known := p.rules[to]
+	if !known {
+		i = p.reserve()
+		p.rules[to] = i
+		p.waiting = append(p.waiting, to)
+	}
+	return []element{{rule: i}}
+}
+
+// follow returns how a text may go on at a place: for each kind of what comes next, it follows the instructions that
+// read no character.
+func (p *pattern) follow(from place) (out [][]element) {
+	after := from.length
+	if p.most >= 0 || after < p.least {
+		after++
+	}
+	for next := edge; int(next) < len(p.kinds); next++ {
+		context := p.context(from.before, next)
+		seen := map[uint32]bool{}
+		var visit func(pc uint32)
+		visit = func(pc uint32) {
+			if seen[pc] {
+				return
+			}
+			seen[pc] = true
+			p.elements++
+			switch i := &p.prog.Inst[pc]; i.Op {
+			case syntax.InstAlt, syntax.InstAltMatch:
+				visit(i.Out)
+				visit(i.Arg)
+			case syntax.InstCapture, syntax.InstNop:
+				visit(i.Out)
+			case syntax.InstEmptyWidth:
+				if syntax.EmptyOp(i.Arg)&^context == 0 {
+					visit(i.Out)
+				}
+			case syntax.InstMatch:
+				if next == edge && from.length >= p.least {
+					out = append(out, nil)
+				}
+			case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
+				if next == edge || p.most >= 0 && after > p.most {
+					return
+				}
+				if c := p.character(i, next); c != nil {
+					out = append(out, seq(c, p.at(place{i.Out, next, after})))
+				}
+			}
+		}
+		visit(from.pc)
+	}
+	return out
+}
+
+// character returns those characters of a kind that an instruction reads, or nil.
+func (p *pattern) character(i *syntax.Inst, next kind) []element {
+	is := reading{op: i.Op, next: next}
+	if len(i.Rune) > 0 {
+		is.runes = &i.Rune[0]
+	}
+	if len(i.Rune) == 1 {
+		is.flags = i.Arg
+	}
+	out, known := p.read[is]
+	if !known {
+		if set := runesOf(i).and(p.kinds[next]); len(set) > 0 {
+			out = p.characters(set, p.schema)
+		}
+		p.read[is] = out
+	}
+	return out
+}
+
+// runesOf returns the characters that an instruction reads.
+func runesOf(i *syntax.Inst) runes {
+	switch {
+	case i.Op == syntax.InstRuneAny:
+		return allRunes
+	case i.Op == syntax.InstRuneAnyNotNL:
+		return allRunes.without(runes{'\n', '\n'})
+	case len(i.Rune) != 1:
+		return runes(i.Rune)
+	}
+	set := runes{i.Rune[0], i.Rune[0]}
+	if syntax.Flags(i.Arg)&syntax.FoldCase != 0 {
+		for r := unicode.SimpleFold(i.Rune[0]); r != i.Rune[0]; r = unicode.SimpleFold(r) {
+			set = append(set, r, r)
+		}
+	}
+	return sorted(set)
+}
