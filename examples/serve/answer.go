@@ -107,6 +107,9 @@ func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded, 
 		id: "cmpl-" + rand.Text(), began: noteOf(r.Context()).start,
 		logprobs: q.Logprobs != nil, top: first(q.Logprobs, nil, 0),
 	}
+	if g.grammar, err = q.form.grammar(m, nil); err != nil {
+		return err
+	}
 	return s.run(w, r, m, g, &q.common, prompts)
 }
 

@@ -15,16 +15,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// responseFormat is the required form of an answer.
-type responseFormat struct {
-	Type       string         `json:"type"`
-	Schema     jsontext.Value `json:"schema"` // of json_object, as for llama.cpp's server
-	JSONSchema struct {
-		Schema jsontext.Value `json:"schema"`
-	} `json:"json_schema"`
-}
-
-// grammars are compiled schemas, which are kept because requests repeat them.
+// grammars are compiled forms of answers, which are kept because requests repeat them.
 type grammars struct {
 	vocabulary func() *grammar.Vocabulary
 	mu         sync.Mutex
@@ -45,7 +36,7 @@ func newGrammars(t *tokenizer.Tokenizer, size int) *grammars {
 func (g *grammars) compile(tools []stdjson.RawMessage, forms ...grammar.Alternative) (*grammar.Grammar, error) {
 	key := ""
 	for _, a := range forms {
-		key += fmt.Sprintf("%q %q %q\n", a.Before, a.Schema, a.After)
+		key += fmt.Sprintf("%q %q %q %q %q\n", a.Before, a.Schema, a.Regexp, a.GBNF, a.After)
 	}
 	g.mu.Lock()
 	known := g.compiled[key]
@@ -76,14 +67,7 @@ func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 		return nil, err
 	}
 	if tools == nil {
-		if q.ResponseFormat == nil || q.ResponseFormat.Type == "text" {
-			return nil, nil
-		}
-		schema, err := q.ResponseFormat.schema()
-		if err != nil {
-			return nil, err
-		}
-		return m.answerGrammar(grammar.Alternative{Schema: schema}, q.Tools)
+		return q.form.grammar(m, q.Tools)
 	}
 	call, err := callForm(tools, true)
 	if err != nil {
@@ -96,10 +80,14 @@ func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 	return out, nil
 }
 
-// answerGrammar is the grammar of an answer of that form, or of a call of one of the tools. If a
-// tool's parameters have keywords that grammars do not support, or allow what is no object, the
+// grammar is that of an answer of the form, or of a call of one of the tools; nil: there is no form. If
+// a tool's parameters have keywords that grammars do not support, or allow what is no object, the
 // arguments of all tools may be any object. If even that cannot be compiled, only the form is allowed.
-func (m *loaded) answerGrammar(form grammar.Alternative, tools []stdjson.RawMessage) (*grammar.Grammar, error) {
+func (f *form) grammar(m *loaded, tools []stdjson.RawMessage) (*grammar.Grammar, error) {
+	param, form, err := f.required()
+	if err != nil || param == "" {
+		return nil, err
+	}
 	if len(tools) > 0 {
 		for _, exactly := range []bool{true, false} {
 			call, err := callForm(tools, exactly)
@@ -113,7 +101,7 @@ func (m *loaded) answerGrammar(form grammar.Alternative, tools []stdjson.RawMess
 	}
 	out, err := m.grammars.compile(nil, form)
 	if err != nil {
-		return nil, bad("response_format", "%v", err)
+		return nil, bad(param, "%v", err)
 	}
 	return out, nil
 }
@@ -122,23 +110,6 @@ func (m *loaded) answerGrammar(form grammar.Alternative, tools []stdjson.RawMess
 func callForm(tools []stdjson.RawMessage, exactly bool) (grammar.Alternative, error) {
 	schema, err := callSchema(tools, exactly)
 	return grammar.Alternative{Schema: schema, Options: grammar.Options{Before: callTag + "\n", After: "\n" + callEnd}}, err
-}
-
-// schema is that of the answer.
-func (f *responseFormat) schema() ([]byte, error) {
-	switch f.Type {
-	case "json_schema":
-		if len(f.JSONSchema.Schema) == 0 {
-			return nil, bad("response_format.json_schema.schema", "there is none")
-		}
-		return f.JSONSchema.Schema, nil
-	case "json_object":
-		if given(f.Schema) {
-			return f.Schema, nil
-		}
-		return []byte(`{"type":"object"}`), nil
-	}
-	return nil, bad("response_format.type", "%q is not text, json_object or json_schema", f.Type)
 }
 
 // tool is a function that a model may call.

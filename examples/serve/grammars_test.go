@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -55,5 +56,45 @@ func TestForcedArguments(t *testing.T) {
 		require.True(t, call.AcceptText("<tool_call>\n"+`{"name":"f","arguments":`), parameters)
 		require.False(t, call.AcceptText(`"`), parameters)
 		require.True(t, call.AcceptText(`{"a":1}`), parameters)
+	}
+}
+
+// Answers have the form that a field of llama.cpp's server or of vLLM requires, in chats and in texts.
+func TestForms(t *testing.T) {
+	s := start(t, nil)
+	for field, want := range map[string]string{
+		`"json_schema":{"const":5}`:                                                                    `^5$`,
+		`"grammar":"root ::= \"<\" [a-c]{3} \">\""`:                                                    `^<[a-c]{3}>$`,
+		`"structured_outputs":{"json":{"enum":[1]}}`:                                                   `^1$`,
+		`"structured_outputs":{"regex":"\\d{3}-\\d{4}"}`:                                               `^\d{3}-\d{4}$`,
+		`"structured_outputs":{"choice":["red (dark)","green."]}`:                                      `^(red \(dark\)|green\.)$`,
+		`"structured_outputs":{"grammar":"root ::= \"a\"{4}"}`:                                         `^aaaa$`,
+		`"guided_json":{"type":"boolean"}`:                                                             `^(true|false)$`,
+		`"guided_regex":"(?i)abc"`:                                                                     `^(?i)abc$`,
+		`"guided_choice":["x"],"guided_json":null`:                                                     `^x$`,
+		`"guided_grammar":"root ::= \"é\""`:                                                            `^é$`,
+		`"response_format":{"type":"json_schema","json_schema":{"schema":{"pattern":"^[a-c]{2}\"$"}}}`: `^"[a-c]{2}\\""$`,
+	} {
+		a := s.post("/v1/chat/completions", `{`+field+`,"chat_template_kwargs":{"enable_thinking":false},`+question+`}`)
+		require.Equal(t, http.StatusOK, a.status, field)
+		require.Regexp(t, want, strings.TrimLeft(a.Choices[0].Message.Content, " \n\t"), field)
+		a = s.post("/v1/completions", `{"prompt":"Hi","max_tokens":30,"temperature":0,`+field+`}`)
+		require.Equal(t, http.StatusOK, a.status, field)
+		require.Regexp(t, want, strings.TrimLeft(a.Choices[0].Text, " \n\t"), field)
+	}
+	for fields, param := range map[string]string{
+		`"grammar":"root ::= x"`:                                          "grammar",
+		`"guided_regex":"("`:                                              "guided_regex",
+		`"json_schema":{"not":true}`:                                      "json_schema",
+		`"guided_json":true,"grammar":"root ::= \"a\""`:                   "guided_json",
+		`"structured_outputs":{"regex":"a","choice":["b"]}`:               "structured_outputs.choice",
+		`"structured_outputs":{"json_object":true,"structural_tag":"{}"}`: "structured_outputs.structural_tag",
+		`"response_format":{"type":"json_object"},"guided_choice":["a"]`:  "guided_choice",
+	} {
+		for path, rest := range map[string]string{"/v1/chat/completions": question, "/v1/completions": `"prompt":"Hi"`} {
+			a := s.post(path, `{`+fields+`,`+rest+`}`)
+			require.Equal(t, http.StatusBadRequest, a.status, fields)
+			require.Equal(t, param, a.Error.Param, a.Error.Message)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 // common has the fields that requests for chats and for texts share. A nil field
 // was not given. Other fields are ignored, as OpenAI's clients expect.
 type common struct {
+	form
 	Model         string   `json:"model"`
 	MaxTokens     *int     `json:"max_tokens"`
 	Temperature   *float64 `json:"temperature"`
@@ -44,7 +45,6 @@ type chatRequest struct {
 	TemplateArguments   map[string]jsontext.Value `json:"chat_template_kwargs"`
 	Logprobs            bool                      `json:"logprobs"`
 	TopLogprobs         int                       `json:"top_logprobs"`
-	ResponseFormat      *responseFormat           `json:"response_format"`
 	Functions           jsontext.Value            `json:"functions"`
 	Audio               jsontext.Value            `json:"audio"`
 }
