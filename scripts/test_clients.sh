@@ -40,7 +40,7 @@ test_go() {
     cp -r "$root/examples/serve/clients" "$work/go"
     (
         cd "$work/go"
-        sed -i 's|github.com/openai/openai-go"|github.com/openai/openai-go/v3"|; s|openai-go/option"|openai-go/v3/option"|' ./*_test.go
+        sed -i 's|github.com/openai/openai-go"|github.com/openai/openai-go/v3"|; s|openai-go/option"|openai-go/v3/option"|; s|openai-go/responses"|openai-go/v3/responses"|' ./*_test.go
         go get github.com/openai/openai-go/v3@latest
         go mod tidy
         go list -m github.com/openai/openai-go/v3

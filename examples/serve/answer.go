@@ -34,43 +34,50 @@ type generation struct {
 	top       int // number of likeliest tokens for each token
 	tokenizer *tokenizer.Tokenizer
 	grammar   *grammar.Grammar // nil for none
+	out       sink             // nil for that of completions
 }
 
 // chatCompletions is POST /v1/chat/completions.
 func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *loaded, q *chatRequest) error {
-	if err := q.check(m); err != nil {
+	g, ids, err := s.chat(r.Context(), m, q)
+	if err != nil {
 		return err
 	}
+	return s.run(w, r, m, g, &q.common, [][]int{ids})
+}
+
+// chat returns the generation that answers a chat, and the tokens of its prompt.
+func (s *server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generation, []int, error) {
+	if err := q.check(m); err != nil {
+		return nil, nil, err
+	}
 	if err := m.checkSize(q.size()); err != nil {
-		return err
+		return nil, nil, err
 	}
 	messages, err := q.conversation()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	variables, err := q.variables(m, s.options.noThink)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	ids, err := m.folder.EncodeChatWith(r.Context(), messages, chat.Options{Tools: q.Tools, Variables: variables})
+	ids, err := m.folder.EncodeChatWith(ctx, messages, chat.Options{Tools: q.Tools, Variables: variables})
 	if errors.Is(err, generate.ErrPrompt) {
 		err = bad("messages", "%v", err)
 	}
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	g := &generation{
-		id: "chatcmpl-" + rand.Text(), began: noteOf(r.Context()).start, chat: true, thinking: m.thinkingFirst(ids),
+		id: "chatcmpl-" + rand.Text(), began: noteOf(ctx).start, chat: true, thinking: m.thinkingFirst(ids),
 		tools: len(q.Tools) > 0, oneCall: q.ParallelToolCalls != nil && !*q.ParallelToolCalls,
 		logprobs: q.Logprobs, top: q.TopLogprobs,
 	}
 	if ids, err = g.constrain(m, q, ids); err != nil {
-		return err
+		return nil, nil, err
 	}
-	if err := m.checkLength("messages", ids); err != nil {
-		return err
-	}
-	return s.run(w, r, m, g, &q.common, [][]int{ids})
+	return g, ids, m.checkLength("messages", ids)
 }
 
 // size counts the bytes that the chat template gets.
@@ -158,13 +165,17 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 		}
 		streams = append(streams, choices...)
 	}
-	var out sink = newWhole(len(streams))
-	if g.stream {
+	out := g.out
+	switch {
+	case out != nil:
+	case !g.stream:
+		out = newWhole(len(streams))
+	default:
 		places := make([]*textPlace, len(streams))
 		for i := range places {
 			places[i] = g.newTextPlace()
 		}
-		out = &events{w: w, generation: g, places: places}
+		out = &events{eventWriter: eventWriter{w: w}, generation: g, places: places}
 	}
 	total, err := s.followAll(ctx, cancel, g, streams, out)
 	n := noteOf(r.Context())

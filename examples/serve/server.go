@@ -54,6 +54,7 @@ func newServer(o *options, log *slog.Logger) *server {
 	}
 	handle("POST /v1/chat/completions", working(s, s.chatCompletions))
 	handle("POST /v1/completions", working(s, s.completions))
+	handle("POST /v1/responses", working(s, s.responses))
 	handle("POST /v1/embeddings", working(s, s.embeddings))
 	handle("GET /v1/models", s.listModels)
 	handle("GET /v1/models/{id...}", s.showModel)

@@ -126,9 +126,8 @@ func (o *whole) end(w http.ResponseWriter, g *generation, c counts, _ error) err
 // nothing for too long is disconnected.
 type events struct {
 	mu sync.Mutex
-	w  http.ResponseWriter
+	eventWriter
 	*generation
-	began  bool
 	places []*textPlace // of each choice
 }
 
@@ -158,35 +157,6 @@ func (o *events) delta(d delta) error {
 	return o.send(o.completion("chat.completion.chunk", one))
 }
 
-// send sends one event.
-func (o *events) send(v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return o.write(string(data))
-}
-
-func (o *events) write(data string) error {
-	if !o.began {
-		o.began = true
-		o.w.Header().Set("Content-Type", "text/event-stream")
-		o.w.Header().Set("Cache-Control", "no-store")
-		o.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer events
-	}
-	_, err := o.w.Write([]byte("data: " + data + "\n\n"))
-	if err == nil {
-		err = http.NewResponseController(o.w).Flush()
-	}
-	// Remove the deadline of this write: when it passes, HTTP/2 would end the stream, even if
-	// only no event was due.
-	_ = http.NewResponseController(o.w).SetWriteDeadline(time.Time{})
-	if err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
-	}
-	return nil
-}
-
 func (o *events) end(_ http.ResponseWriter, g *generation, c counts, err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -203,5 +173,41 @@ func (o *events) end(_ http.ResponseWriter, g *generation, c counts, err error) 
 	default:
 		sent = o.send(asAPIError(context.Background(), err).body())
 	}
-	return cmp.Or(sent, o.write("[DONE]"))
+	return cmp.Or(sent, o.write("data: [DONE]"))
+}
+
+// eventWriter writes server-sent events.
+type eventWriter struct {
+	w     http.ResponseWriter
+	began bool
+}
+
+// send sends one event.
+func (o *eventWriter) send(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return o.write("data: " + string(data))
+}
+
+// write sends the lines of one event.
+func (o *eventWriter) write(lines string) error {
+	if !o.began {
+		o.began = true
+		o.w.Header().Set("Content-Type", "text/event-stream")
+		o.w.Header().Set("Cache-Control", "no-store")
+		o.w.Header().Set("X-Accel-Buffering", "no") // a proxy must not buffer events
+	}
+	_, err := o.w.Write([]byte(lines + "\n\n"))
+	if err == nil {
+		err = http.NewResponseController(o.w).Flush()
+	}
+	// Remove the deadline of this write: when it passes, HTTP/2 would end the stream, even if
+	// only no event was due.
+	_ = http.NewResponseController(o.w).SetWriteDeadline(time.Time{})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return nil
 }

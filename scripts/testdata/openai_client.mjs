@@ -34,6 +34,18 @@ const form = { type: "json_schema", json_schema: { name: "x", schema, strict: tr
 const sized = await client.chat.completions.parse({ ...ask, response_format: form });
 assert.ok(["tiny", "huge"].includes(JSON.parse(sized.choices[0].message.content).size));
 
+const said = { model, input: "Hi what is your name", temperature: 0 };
+const response = await client.responses.create(said);
+assert.equal(response.output_text, NAME);
+let pieces = "", final;
+for await (const event of await client.responses.create({ ...said, stream: true })) {
+  if (event.type === "response.output_text.delta") pieces += event.delta;
+  if (event.type === "response.completed") final = event.response;
+}
+assert.equal(pieces, NAME);
+assert.deepEqual(final.usage, response.usage);
+assert.equal((await client.responses.stream(said).finalResponse()).output_text, NAME);
+
 const embedded = await client.embeddings.create({ model, input: ["What is your name?", "12345"], dimensions: 32 });
 assert.equal(embedded.data.length, 2);
 for (const { embedding } of embedded.data) {

@@ -46,6 +46,23 @@ form = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema, "s
 sized = client.chat.completions.create(**ask, response_format=form)
 assert json.loads(sized.choices[0].message.content)["size"] in ("tiny", "huge"), sized
 
+said = dict(model=model, input="Hi what is your name", temperature=0)
+response = client.responses.create(**said)
+assert response.output_text == NAME and response.status == "completed", response
+assert "asked for my name" in response.output[0].content[0].text, response
+assert response.usage.total_tokens == whole.usage.total_tokens
+# The helper for streams checks the order of events.
+with client.responses.stream(**said) as events:
+    text = "".join(e.delta for e in events if e.type == "response.output_text.delta")
+    assert text == NAME and events.get_final_response().usage == response.usage
+# The output of one response continues the conversation in the next.
+later = [{"role": "user", "content": "Hi what is your name"}, *response.output, {"role": "user", "content": "What is 17 plus 25?"}]
+assert "42" in client.responses.create(**{**said, "input": later}).output_text
+size = client.responses.create(**said, text={"format": {"type": "json_schema", "name": "x", "schema": schema, "strict": True}})
+assert json.loads(size.output_text)["size"] in ("tiny", "huge"), size
+cut = client.responses.create(**said, max_output_tokens=3)
+assert cut.status == "incomplete" and cut.incomplete_details.reason == "max_output_tokens", cut
+
 # The client asks for base64 unless it is told not to.
 quick, plain = (client.embeddings.create(model=model, input=["What is your name?", "12345"], **more) for more in ({}, {"encoding_format": "float"}))
 assert [e.index for e in quick.data] == [0, 1] and quick.usage == plain.usage and quick.usage.prompt_tokens > 2, quick.usage

@@ -5,6 +5,7 @@ import (
 
 	"github.com/openai/openai-go"
 	"github.com/openai/openai-go/option"
+	"github.com/openai/openai-go/responses"
 	"github.com/stretchr/testify/require"
 )
 
@@ -42,6 +43,40 @@ func TestOpenAIChat(t *testing.T) {
 	}
 	require.Positive(t, whole.Usage.CompletionTokensDetails.ReasoningTokens)
 	require.Contains(t, whole.Choices[0].Message.JSON.ExtraFields["reasoning_content"].Raw(), "asked for my name")
+}
+
+// A response is the same whole and streamed.
+func TestOpenAIResponses(t *testing.T) {
+	c := client(t)
+	params := responses.ResponseNewParams{
+		Model: model, Temperature: openai.Float(0), MaxOutputTokens: openai.Int(100),
+		Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Hi what is your name")},
+	}
+	whole, err := c.Responses.New(t.Context(), params)
+	require.NoError(t, err)
+	require.Equal(t, name, whole.OutputText())
+	require.EqualValues(t, "completed", whole.Status)
+	require.EqualValues(t, 13, whole.Usage.InputTokens)
+	require.EqualValues(t, 41, whole.Usage.OutputTokens)
+	stream := c.Responses.NewStreaming(t.Context(), params)
+	text, last := "", responses.Response{}
+	for stream.Next() {
+		switch e := stream.Current().AsAny().(type) {
+		case responses.ResponseTextDeltaEvent:
+			text += e.Delta
+		case responses.ResponseCompletedEvent:
+			last = e.Response
+		}
+	}
+	require.NoError(t, stream.Err())
+	require.Equal(t, name, text)
+	require.Equal(t, name, last.OutputText())
+	require.Equal(t, whole.Usage.TotalTokens, last.Usage.TotalTokens)
+	params.PreviousResponseID = openai.String(whole.ID)
+	_, err = c.Responses.New(t.Context(), params)
+	var e *openai.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, "previous_response_id", e.Param)
 }
 
 func TestOpenAITexts(t *testing.T) {
