@@ -1,6 +1,9 @@
 package grammar
 
-import "container/heap"
+import (
+	"container/heap"
+	"math"
+)
 
 // set is a set of bytes.
 type set [4]uint64
@@ -57,13 +60,14 @@ type automaton struct {
 	ids        uint64
 	bytes      int // roughly what is known
 	generation int
-	work       int // since the last mask began: roughly, how many stacks were looked at or made
+	work       int // since begin: roughly, how many stacks were looked at or made
+	limit      int // of work: beyond it, states are incomplete, and must be forgotten
 }
 
 // mostBytes bounds what an automaton knows while it is not looking for a mask.
 const mostBytes = 16 << 20
 
-// mostWork bounds the work of a mask, and so the time and memory that it takes.
+// mostWork bounds the work of a mask or of following a byte, and so the time and memory that it takes.
 const mostWork = 2 << 20
 
 // stateWork is the work of making a state, which takes as much memory as that many stacks.
@@ -73,6 +77,19 @@ func (a *automaton) forget() {
 	a.unique, a.merged, a.states = map[string]*stacks{}, map[string]*stacks{}, map[*stacks]*state{}
 	a.bytes = 0
 	a.generation++
+}
+
+// begin counts the work of something that a caller waits for. Until end, there is a limit.
+func (a *automaton) begin() { a.work, a.limit = 0, mostWork }
+
+// end reports whether the work was within the limit. If not, it forgets the states found, which may be incomplete.
+func (a *automaton) end() bool {
+	a.limit = math.MaxInt
+	if a.work > mostWork {
+		a.forget()
+		return false
+	}
+	return true
 }
 
 // trim forgets what is known if that takes too much memory.
@@ -159,7 +176,9 @@ func (s *step) end(below *stacks) {
 // first adds what the rest may begin with, and reports whether it may be empty.
 func (s *step) first(rest []element, below *stacks) (empty bool) {
 	for i, e := range rest {
-		s.a.work++
+		if s.a.work++; s.a.work > s.a.limit {
+			return false
+		}
 		if e.set != nil {
 			s.tops = append(s.tops, top{rest[i:], below})
 			return false

@@ -133,6 +133,19 @@ func TestMaskOfTooMuchWork(t *testing.T) {
 	require.NotZero(t, mask['}'>>6]>>('}'&63)&1)
 }
 
+// A single byte may be too much work.
+func TestByteOfTooMuchWork(t *testing.T) {
+	g, err := CompileGBNF("root ::= "+strings.Repeat(`"a"? `, 15_000), bytesAlone(), Options{})
+	require.NoError(t, err)
+	m := g.Matcher()
+	_, err = m.Mask()
+	require.ErrorIs(t, err, ErrWork)
+	require.False(t, m.AcceptText("a"))
+	require.Less(t, g.automaton.work, 2*mostWork)
+	require.Zero(t, g.automaton.bytes)
+	require.Equal(t, g.start, m.at)
+}
+
 // manyTokens is a vocabulary as large as those of models.
 func manyTokens() *Vocabulary {
 	var more []string

@@ -3,6 +3,7 @@ package grammar
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -134,7 +135,7 @@ func (b *builder) grammar(root []element, v *Vocabulary) (*Grammar, error) {
 			}
 		}
 	}
-	g := &Grammar{vocabulary: v, automaton: automaton{rules: b.rules, empty: empty, ranks: ranks}}
+	g := &Grammar{vocabulary: v, automaton: automaton{rules: b.rules, empty: empty, ranks: ranks, limit: math.MaxInt}}
 	g.automaton.forget()
 	g.start = g.automaton.start(root)
 	return g, nil

@@ -61,21 +61,23 @@ func spread(out runes, lo, hi, stride rune) runes {
 const mostTranslated = 1 << 20
 
 // parseECMA parses a regular expression of a schema, which are those of ECMA-262 (JSON Schema Core, section 6.4). Go's
-// differ in few points and have neither references nor assertions about what comes before or after.
-func parseECMA(text string) (*syntax.Regexp, error) {
+// differ in few points and have neither references nor assertions about what comes before or after. length is that of the
+// expression in Go's syntax.
+func parseECMA(text string) (re *syntax.Regexp, length int, err error) {
 	t := translation{rest: text}
 	for t.rest != "" {
 		if err := t.next(); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if t.out.Len() > mostTranslated {
-			return nil, errors.New("too long")
+			return nil, 0, errors.New("too long")
 		}
 	}
 	if t.class {
-		return nil, errors.New("a [ without ]")
+		return nil, 0, errors.New("a [ without ]")
 	}
-	return syntax.Parse(t.out.String(), syntax.Perl)
+	re, err = syntax.Parse(t.out.String(), syntax.Perl)
+	return re, t.out.Len(), err
 }
 
 // translation makes a regular expression of ECMA-262 one of Go.
@@ -173,10 +175,11 @@ func alphanumeric(c byte) bool {
 
 // contains is a JSON string in which a regular expression matches somewhere, of least to most characters.
 func (b *builder) contains(text string, least, most int) ([]element, error) {
-	re, err := parseECMA(text)
+	re, length, err := parseECMA(text)
 	if err != nil {
 		return nil, err
 	}
+	b.elements += length / 32 // classes of many ranges are work, too
 	any := &syntax.Regexp{Op: syntax.OpStar, Sub: []*syntax.Regexp{{Op: syntax.OpAnyChar}}}
 	re = &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{any, re, any}}
 	form, err := b.pattern(re, true, least, most)

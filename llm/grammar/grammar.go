@@ -222,22 +222,25 @@ func (m *Matcher) Accept(id int) bool {
 }
 
 // AcceptText adds the next bytes of the text, in the same way as Accept. No text at all
-// is not allowed, as a token without text is not.
+// is not allowed, as a token without text is not, and neither is one with a byte that takes
+// as much work as ErrWork is about; those of tokens that a mask has allowed do not.
 func (m *Matcher) AcceptText(text string) bool {
 	if !m.made() {
 		return false
 	}
 	m.g.mu.Lock()
 	defer m.g.mu.Unlock()
-	at := m.at
-	for i := range len(text) {
-		m.g.automaton.trim()
-		if at = m.g.automaton.next(at, text[i]); at == nil {
-			return false
-		}
-	}
 	if text == "" {
 		return false
+	}
+	a, at := &m.g.automaton, m.at
+	for i := range len(text) {
+		a.trim()
+		a.begin()
+		at = a.next(at, text[i])
+		if !a.end() || at == nil {
+			return false
+		}
 	}
 	m.at = at
 	return true

@@ -140,7 +140,7 @@ func (p *pattern) follow(from place) (out [][]element) {
 		seen := map[uint32]bool{}
 		var visit func(pc uint32)
 		visit = func(pc uint32) {
-			if seen[pc] {
+			if seen[pc] || p.elements > mostElements {
 				return
 			}
 			seen[pc] = true

@@ -65,10 +65,10 @@ func (v *Vocabulary) text(id int) string {
 // tokens share are examined once.
 func (v *Vocabulary) mask(a *automaton, from *state) ([]uint64, error) {
 	if from.renew(a); from.mask == nil {
-		mask, err := v.allowed(a, from)
-		if err != nil {
-			a.forget() // what was found in vain
-			return nil, err
+		a.begin()
+		mask := v.allowed(a, from)
+		if !a.end() {
+			return nil, ErrWork
 		}
 		a.trim()
 		from.renew(a)
@@ -78,10 +78,10 @@ func (v *Vocabulary) mask(a *automaton, from *state) ([]uint64, error) {
 	return from.mask, nil
 }
 
-func (v *Vocabulary) allowed(a *automaton, from *state) ([]uint64, error) {
+// allowed finds a mask, which is incomplete if there is too much work.
+func (v *Vocabulary) allowed(a *automaton, from *state) []uint64 {
 	out := make([]uint64, (len(v.texts)+63)/64)
 	path := []*state{from} // after each byte of the previous token; the last may be nil
-	a.work = 0
 	for i, id := range v.sorted {
 		n := int(v.common[i])
 		if n >= len(path) {
@@ -94,10 +94,10 @@ func (v *Vocabulary) allowed(a *automaton, from *state) ([]uint64, error) {
 		text := v.texts[id]
 		at := path[n]
 		for _, b := range []byte(text[n:]) {
-			if a.work > mostWork {
-				return nil, ErrWork
-			}
 			at = a.next(at, b)
+			if a.work > a.limit {
+				return nil
+			}
 			path = append(path, at)
 			if at == nil {
 				break
@@ -107,5 +107,5 @@ func (v *Vocabulary) allowed(a *automaton, from *state) ([]uint64, error) {
 			out[id>>6] |= 1 << (id & 63)
 		}
 	}
-	return out, nil
+	return out
 }
