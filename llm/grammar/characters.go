@@ -11,6 +11,12 @@ type runes []rune
 
 var allRunes = runes{0, utf8.MaxRune}
 
+// has reports whether a character is in the set.
+func (r runes) has(c rune) bool {
+	i, found := slices.BinarySearch(r, c)
+	return found || i%2 == 1
+}
+
 // and returns the characters that are in both sets.
 func (r runes) and(other runes) (out runes) {
 	for i, j := 0, 0; i < len(r) && j < len(other); {

@@ -34,6 +34,7 @@ func TestCharacters(t *testing.T) {
 				for i := 0; i < len(set); i += 2 {
 					has = has || set[i] <= r && r <= set[i+1]
 				}
+				require.Equal(t, has, set.has(r))
 				text := string(r)
 				if quoted {
 					value, err := json.Marshal(text)

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp/syntax"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 )
 
 // classes are escapes for sets of characters. Those that validate what is generated do not agree about them: \w and \d are
@@ -60,31 +62,32 @@ func spread(out runes, lo, hi, stride rune) runes {
 // mostTranslated bounds the length of a translation: some escapes become hundreds of ranges.
 const mostTranslated = 1 << 20
 
-// parseECMA parses a regular expression of a schema, which are those of ECMA-262 (JSON Schema Core, section 6.4). Go's
-// differ in few points and have neither references nor assertions about what comes before or after. length is that of the
-// expression in Go's syntax.
-func parseECMA(text string) (re *syntax.Regexp, length int, err error) {
-	t := translation{rest: text}
-	for t.rest != "" {
-		if err := t.next(); err != nil {
-			return nil, 0, err
-		}
-		if t.out.Len() > mostTranslated {
-			return nil, 0, errors.New("too long")
-		}
-	}
-	if t.class {
-		return nil, 0, errors.New("a [ without ]")
-	}
-	re, err = syntax.Parse(t.out.String(), syntax.Perl)
-	return re, t.out.Len(), err
-}
-
-// translation makes a regular expression of ECMA-262 one of Go.
+// translation makes a regular expression of a schema, which are those of ECMA-262 (JSON Schema Core, section 6.4), one of
+// Go. These differ in few points, and have no references, lookaheads and lookbehinds.
 type translation struct {
 	out            strings.Builder
 	rest           string
 	class, negated bool // within [ or [^ and ]
+	possible       bool // it matches all that any implementation matches, not only what all match
+	within         bool // a lookahead, which contains no other one
+	looks          []lookahead
+	work           int // the length of lookaheads
+}
+
+// parse returns the whole expression.
+func (t *translation) parse() (*syntax.Regexp, error) {
+	for t.rest != "" {
+		if err := t.next(); err != nil {
+			return nil, err
+		}
+		if t.out.Len() > mostTranslated {
+			return nil, errors.New("too long")
+		}
+	}
+	if t.class {
+		return nil, errors.New("a [ without ]")
+	}
+	return syntax.Parse(t.out.String(), syntax.Perl)
 }
 
 // next translates the next character or escape.
@@ -104,9 +107,15 @@ func (t *translation) next() error {
 		}
 		t.class, t.negated = true, len(inner) < len(t.rest)-1
 	case !t.class && c == '.':
-		t.out.WriteString(`[^\n\r\x{2028}\x{2029}]`)
+		if t.possible {
+			t.out.WriteString(`[^\n]`)
+		} else {
+			t.out.WriteString(`[^\n\r\x{2028}\x{2029}]`)
+		}
 		t.rest = t.rest[1:]
 		return nil
+	case !t.class && !t.within && (strings.HasPrefix(t.rest, "(?=") || strings.HasPrefix(t.rest, "(?!")):
+		return t.assert()
 	case !t.class && strings.HasPrefix(t.rest, "(?"):
 		flags := t.rest[2:]
 		if flags = flags[:len(flags)-len(strings.TrimLeft(flags, "imsU-"))]; strings.ContainsAny(flags, "sU") {
@@ -134,11 +143,13 @@ func (t *translation) escape() error {
 		out = `\x{0}`
 	case c == 'c' && rest != "" && (rest[0]|0x20 >= 'a' && rest[0]|0x20 <= 'z'):
 		out, rest = fmt.Sprintf(`\x{%x}`, rest[0]&0x1f), rest[1:]
-	case c == 'u' && strings.HasPrefix(rest, "{"):
-		out = `\x`
-	case c == 'u' && len(rest) >= 4 && strings.Trim(rest[:4], "0123456789abcdefABCDEF") == "":
-		out, rest = `\x{`+rest[:4]+`}`, rest[4:]
-	case strings.IndexByte("bBtnrfvxpP", c) >= 0 || !alphanumeric(c):
+	case c == 'u':
+		if out, rest = unicodeEscape(rest); out == "" {
+			return fmt.Errorf(`\u%.8s is not supported`, rest)
+		}
+	case c == 'x' && len(rest) >= 2 && strings.Trim(rest[:2], "0123456789abcdefABCDEF") == "":
+		out, rest = `\x`+rest[:2], rest[2:]
+	case strings.IndexByte("bBtnrfvpP", c) >= 0 || !alphanumeric(c):
 	default:
 		return fmt.Errorf("%s is not supported", out)
 	}
@@ -147,12 +158,26 @@ func (t *translation) escape() error {
 	return nil
 }
 
+// unicodeEscape translates four digits or {…} after \u, unless they are no character but half of a surrogate pair.
+func unicodeEscape(text string) (out, rest string) {
+	digits, rest := text[:min(4, len(text))], text[min(4, len(text)):]
+	if after, ok := strings.CutPrefix(text, "{"); ok {
+		digits, rest, _ = strings.Cut(after, "}")
+	} else if len(digits) < 4 {
+		return "", text
+	}
+	if code, err := strconv.ParseUint(digits, 16, 32); err != nil || !utf8.ValidRune(rune(code)) || code > utf8.MaxRune {
+		return "", text
+	}
+	return `\x{` + digits + `}`, rest
+}
+
 // set returns the characters of \d, \w and \s, or for upper case letters the others, as ranges for a class of Go. A class
 // that is not negated has those that it certainly matches, and one that is negated those that it might match.
 func (t *translation) set(c byte) string {
 	is, upper := classes[c|0x20], c < 'a'
 	set := is.certain
-	if upper != (t.class && t.negated) {
+	if upper != (t.class && t.negated) != t.possible {
 		set = is.possible
 	}
 	members := set()
@@ -175,13 +200,14 @@ func alphanumeric(c byte) bool {
 
 // contains is a JSON string in which a regular expression matches somewhere, of least to most characters.
 func (b *builder) contains(text string, least, most int) ([]element, error) {
-	re, length, err := parseECMA(text)
+	t := translation{rest: text}
+	re, err := t.parse()
 	if err != nil {
 		return nil, err
 	}
-	b.elements += length / 32 // classes of many ranges are work, too
+	b.elements += (t.out.Len() + t.work) / 32 // classes of many ranges are work, too
 	any := &syntax.Regexp{Op: syntax.OpStar, Sub: []*syntax.Regexp{{Op: syntax.OpAnyChar}}}
 	re = &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{any, re, any}}
-	form, err := b.pattern(re, true, least, most)
+	form, err := b.pattern(re, t.looks, true, least, most)
 	return seq(lit(`"`), form, lit(`"`)), err
 }

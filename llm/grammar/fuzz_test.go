@@ -14,7 +14,7 @@ func FuzzGrammar(f *testing.F) {
 		`{"type": "object", "properties": {"a": {"pattern": "^\\w+$", "maxLength": 9}, "b": {"$ref": "#"}}, "required": ["a"]}`,
 		`{"prefixItems": [{"format": "date"}, {"enum": [1, "x"]}], "items": {"minimum": 3.5}, "maxItems": 4}`,
 		`{"propertyNames": {"pattern": "a|b"}, "additionalProperties": {"oneOf": [{"type": "null"}, {"const": 3}]}}`,
-		`^(a|b)*\b[^a-z]{2,3}(?i:ß)$`, `\d{4}-(0[1-9]|1[0-2])`, `\W\S\D[\s\w]+?`,
+		`^(a|b)*\b[^a-z]{2,3}(?i:ß)$`, `\d{4}-(0[1-9]|1[0-2])`, `\W\S\D[\s\w]+?`, `^(?=.*\d)(?![a-c]+$)[^x]*`,
 		"root ::= a | \"x\" root?\na ::= [^a-c]{1,3} (\"é\" | .)* # comment\n",
 	} {
 		for kind := range byte(4) {

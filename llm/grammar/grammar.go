@@ -72,7 +72,7 @@ type Grammar struct {
 // required; additionalProperties, as a schema if there are no properties, and then also
 // propertyNames and a single one of patternProperties, which all names then match;
 // prefixItems, items, minItems, maxItems; minLength, maxLength; pattern, a regular expression of ECMA-262
-// without references and assertions about what comes before or after; minimum, maximum, exclusiveMinimum,
+// without references, lookbehinds and lookaheads within lookaheads; minimum, maximum, exclusiveMinimum,
 // exclusiveMaximum; format, which is date, time, date-time, uuid, ipv4 or email; enum,
 // const; anyOf; oneOf, if its schemas differ in their types, in their constants, or so
 // in a property that each requires; allOf of a single schema; and $ref within the
@@ -161,7 +161,7 @@ func (b *builder) form(a Alternative) ([]element, error) {
 	if err != nil {
 		return nil, &SyntaxError{Reason: err.Error()}
 	}
-	out, err := b.pattern(re, false, 0, -1)
+	out, err := b.pattern(re, nil, false, 0, -1)
 	if err != nil {
 		return nil, &SyntaxError{Reason: err.Error()}
 	}

@@ -12,7 +12,9 @@ type pattern struct {
 	*builder
 	prog        *syntax.Prog
 	schema      bool // its text is a JSON string
-	least, most int  // characters; most < 0 is any number
+	looks       []lookahead
+	atoms       *atoms // if there are lookaheads
+	least, most int    // characters; most < 0 is any number
 	kinds       []runes
 	rules       map[place]int
 	waiting     []place // their rules are not defined yet
@@ -22,8 +24,9 @@ type pattern struct {
 // place is what decides how a text may go on.
 type place struct {
 	pc     uint32
-	before kind // of the last character
-	length int  // characters so far, as far as they are counted
+	before kind   // of the last character
+	length int    // characters so far, as far as they are counted
+	ahead  string // where the lookaheads are, by encode
 }
 
 // reading is what decides which characters an instruction reads. Repetitions of one class have the same runes.
@@ -39,13 +42,15 @@ type kind int
 
 const edge kind = -1 // the beginning or the end of the text
 
-// kindsOf returns the sets of characters that a program's assertions distinguish. Together they are all characters.
-func kindsOf(p *syntax.Prog) []runes {
+// kindsOf returns the sets of characters that the assertions of programs distinguish. Together they are all characters.
+func kindsOf(programs ...*syntax.Prog) []runes {
 	words, lines := false, false
-	for _, i := range p.Inst {
-		if i.Op == syntax.InstEmptyWidth {
-			words = words || syntax.EmptyOp(i.Arg)&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0
-			lines = lines || syntax.EmptyOp(i.Arg)&(syntax.EmptyBeginLine|syntax.EmptyEndLine) != 0
+	for _, p := range programs {
+		for _, i := range p.Inst {
+			if i.Op == syntax.InstEmptyWidth {
+				words = words || syntax.EmptyOp(i.Arg)&(syntax.EmptyWordBoundary|syntax.EmptyNoWordBoundary) != 0
+				lines = lines || syntax.EmptyOp(i.Arg)&(syntax.EmptyBeginLine|syntax.EmptyEndLine) != 0
+			}
 		}
 	}
 	rest := allRunes
@@ -62,13 +67,17 @@ func kindsOf(p *syntax.Prog) []runes {
 }
 
 // context returns the assertions that hold between two characters. In schemas, those about words must hold whether or not
-// letters other than ASCII belong to words.
-func (p *pattern) context(before, next kind) syntax.EmptyOp {
+// letters other than ASCII belong to words, or with possible in one of the two cases.
+func (p *pattern) context(before, next kind, possible bool) syntax.EmptyOp {
 	holds := syntax.EmptyOpContext(p.example(before, false), p.example(next, false))
-	if p.schema {
-		holds &= syntax.EmptyOpContext(p.example(before, true), p.example(next, true))
+	if !p.schema {
+		return holds
 	}
-	return holds
+	other := syntax.EmptyOpContext(p.example(before, true), p.example(next, true))
+	if possible {
+		return holds | other
+	}
+	return holds & other
 }
 
 // example returns a character of a kind, or -1 at an edge.
@@ -84,15 +93,24 @@ func (p *pattern) example(k kind, letters bool) rune {
 }
 
 // pattern is a text that a regular expression matches as a whole, of least to most characters; most < 0 is any number.
-func (b *builder) pattern(re *syntax.Regexp, schema bool, least, most int) ([]element, error) {
-	if b.elements += size(re); b.elements > mostElements {
-		return nil, fmt.Errorf("larger than %d", mostElements)
-	}
-	prog, err := syntax.Compile(re.Simplify())
+func (b *builder) pattern(re *syntax.Regexp, looks []lookahead, schema bool, least, most int) ([]element, error) {
+	prog, err := compiled(re)
 	if err != nil {
 		return nil, err
 	}
-	p := &pattern{builder: b, prog: prog, schema: schema, least: least, most: most, kinds: kindsOf(prog), rules: map[place]int{}, read: map[reading][]element{}}
+	programs := []*syntax.Prog{prog}
+	for _, l := range looks {
+		programs = append(programs, l.prog)
+	}
+	p := &pattern{
+		builder: b, prog: prog, looks: looks, schema: schema, least: least, most: most,
+		kinds: kindsOf(programs...), rules: map[place]int{}, read: map[reading][]element{},
+	}
+	if looks != nil {
+		if p.atoms, err = p.atomsOf(programs...); err != nil {
+			return nil, err
+		}
+	}
 	root := p.at(place{pc: uint32(prog.Start), before: edge})
 	for len(p.waiting) > 0 && b.elements < mostElements {
 		next := p.waiting[len(p.waiting)-1]
@@ -100,6 +118,14 @@ func (b *builder) pattern(re *syntax.Regexp, schema bool, least, most int) ([]el
 		b.define(p.rules[next], p.follow(next)...)
 	}
 	return root, nil
+}
+
+// compiled returns the program of a regular expression, unless it is too large.
+func compiled(re *syntax.Regexp) (*syntax.Prog, error) {
+	if size(re) > mostElements {
+		return nil, fmt.Errorf("larger than %d", mostElements)
+	}
+	return syntax.Compile(re.Simplify())
 }
 
 // size is roughly the length of a regular expression's program.
@@ -136,45 +162,52 @@ func (p *pattern) follow(from place) (out [][]element) {
 		after++
 	}
 	for next := edge; int(next) < len(p.kinds); next++ {
-		context := p.context(from.before, next)
-		seen := map[uint32]bool{}
-		var visit func(pc uint32)
-		visit = func(pc uint32) {
-			if seen[pc] || p.elements > mostElements {
+		context := p.context(from.before, next, false)
+		seen := map[place]bool{}
+		var visit func(at place)
+		visit = func(at place) {
+			if seen[at] || p.elements > mostElements {
 				return
 			}
-			seen[pc] = true
+			seen[at] = true
 			p.elements++
-			switch i := &p.prog.Inst[pc]; i.Op {
-			case syntax.InstAlt, syntax.InstAltMatch:
-				visit(i.Out)
-				visit(i.Arg)
-			case syntax.InstCapture, syntax.InstNop:
-				visit(i.Out)
-			case syntax.InstEmptyWidth:
+			i := &p.prog.Inst[at.pc]
+			follow := func(pc uint32) {
+				at.pc = pc
+				visit(at)
+			}
+			switch n, asserts := p.lookahead(i); {
+			case asserts:
+				at.ahead = p.begin(n, at.ahead)
+				follow(i.Out)
+			case i.Op == syntax.InstAlt || i.Op == syntax.InstAltMatch:
+				follow(i.Out)
+				follow(i.Arg)
+			case i.Op == syntax.InstCapture || i.Op == syntax.InstNop:
+				follow(i.Out)
+			case i.Op == syntax.InstEmptyWidth:
 				if syntax.EmptyOp(i.Arg)&^context == 0 {
-					visit(i.Out)
+					follow(i.Out)
 				}
-			case syntax.InstMatch:
-				if next == edge && from.length >= p.least {
+			case i.Op == syntax.InstMatch:
+				if next == edge && at.length >= p.least && p.mayEnd(at) {
 					out = append(out, nil)
 				}
-			case syntax.InstRune, syntax.InstRune1, syntax.InstRuneAny, syntax.InstRuneAnyNotNL:
-				if next == edge || p.most >= 0 && after > p.most {
-					return
-				}
-				if c := p.character(i, next); c != nil {
-					out = append(out, seq(c, p.at(place{i.Out, next, after})))
-				}
+			case reads(i) && next != edge && (p.most < 0 || after <= p.most):
+				out = append(out, p.character(i, at, place{i.Out, next, after, ""})...)
 			}
 		}
-		visit(from.pc)
+		visit(from)
 	}
 	return out
 }
 
-// character returns those characters of a kind that an instruction reads, or nil.
-func (p *pattern) character(i *syntax.Inst, next kind) []element {
+// reads reports whether an instruction reads a character.
+func reads(i *syntax.Inst) bool {
+	return i.Op == syntax.InstRune || i.Op == syntax.InstRune1 || i.Op == syntax.InstRuneAny || i.Op == syntax.InstRuneAnyNotNL
+}
+
+func readingOf(i *syntax.Inst, next kind) reading {
 	is := reading{op: i.Op, next: next}
 	if len(i.Rune) > 0 {
 		is.runes = &i.Rune[0]
@@ -182,14 +215,27 @@ func (p *pattern) character(i *syntax.Inst, next kind) []element {
 	if len(i.Rune) == 1 {
 		is.flags = i.Arg
 	}
-	out, known := p.read[is]
-	if !known {
-		if set := runesOf(i).and(p.kinds[next]); len(set) > 0 {
-			out = p.characters(set, p.schema)
-		}
-		p.read[is] = out
+	return is
+}
+
+// character returns how a text may go on with a character of a kind that an instruction reads: it is at a place, and goes
+// to another one.
+func (p *pattern) character(i *syntax.Inst, from, to place) [][]element {
+	if p.looks != nil {
+		return p.branches(i, from, to)
 	}
-	return out
+	is := readingOf(i, to.before)
+	form, known := p.read[is]
+	if !known {
+		if set := runesOf(i).and(p.kinds[to.before]); len(set) > 0 {
+			form = p.characters(set, p.schema)
+		}
+		p.read[is] = form
+	}
+	if form == nil {
+		return nil
+	}
+	return [][]element{seq(form, p.at(to))}
 }
 
 // runesOf returns the characters that an instruction reads.
