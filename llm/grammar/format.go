@@ -3,89 +3,85 @@ package grammar
 import (
 	"fmt"
 	"maps"
+	"regexp/syntax"
 	"slices"
 	"strings"
 )
 
-// formats are the values of the keyword format that constrain a string, without its quotes.
-var formats = map[string]func(b *builder) []element{
-	"date":      (*builder).date,
-	"time":      (*builder).time,
-	"date-time": func(b *builder) []element { return seq(b.date(), lit("T"), b.time()) },
-	"uuid":      (*builder).uuid,
-	"ipv4":      (*builder).ipv4,
-	"email":     (*builder).email,
-}
+// formats are the values of the keyword format, as regular expressions of what is generated: not everything that a format
+// allows, but nothing that it does not.
+var formats = func() map[string]string {
+	const (
+		octet  = `(?:\d|[1-9]\d|1\d\d|2[0-4]\d|25[0-5])`
+		v4     = octet + `(?:\.` + octet + `){3}`
+		hex4   = `[0-9a-fA-F]{1,4}`
+		label  = `[0-9A-Za-z](?:[0-9A-Za-z-]{0,28}[0-9A-Za-z])?`
+		domain = label + `(?:\.` + label + `){0,2}\.[A-Za-z]{2,12}`
+		word   = `[0-9A-Za-z][0-9A-Za-z_+-]{0,19}`
+		hour   = `(?:[01]\d|2[0-3])`
+		minute = `[0-5]\d`
+		// A day of the years 1000 to 9999.
+		day31 = `(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])`
+		day30 = `(?:0[469]|11)-(?:0[1-9]|[12]\d|30)`
+		day28 = `02-(?:0[1-9]|1\d|2[0-8])`
+		leap  = `(?:[2468][048]|[13579][26])` // 12, 16, … 96
+		date  = `(?:[1-9]\d{3}-(?:` + day31 + `|` + day30 + `|` + day28 + `)|(?:[1-9]\d(?:0[48]|` + leap + `)|` + leap + `00)-02-29)`
+		// A time of the day with the offset of its zone, without leap seconds.
+		time = hour + `:` + minute + `:` + minute + `(?:\.\d{1,6})?(?:Z|[+-]` + hour + `:` + minute + `)`
+		// The parts of a URI's path, query or fragment.
+		uriChars = `(?:[0-9A-Za-z._~!$&'()*+,;=:@-]|%[0-9A-F]{2})`
+	)
+	return map[string]string{
+		// RFC 3339, full-date
+		"date": date,
+		// RFC 3339, full-time
+		"time":      time,
+		"date-time": date + `T` + time,
+		// RFC 3339, appendix A
+		"duration": `P(?:\d{1,3}W|(?:\d{1,3}D)(?:T\d{1,2}H(?:\d{1,2}M)?)?|T(?:\d{1,3}H(?:\d{1,2}M(?:\d{1,2}S)?)?|\d{1,3}M(?:\d{1,2}S)?|\d{1,3}S))`,
+		// RFC 9562
+		"uuid": `[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}`,
+		// RFC 2673, dotted-quad
+		"ipv4": v4,
+		// RFC 4291
+		"ipv6": `(?:` + hex4 + `:){7}` + hex4 + `|(?:` + hex4 + `(?::` + hex4 + `){0,2})?::(?:` + hex4 + `(?::` + hex4 + `){0,3})?`,
+		// RFC 1123
+		"hostname": domain,
+		"email":    word + `(?:\.` + word + `){0,2}@` + domain,
+		// RFC 3986
+		"uri": `https?://` + domain + `(?::[1-9]\d{1,3})?(?:/` + uriChars + `*)*(?:\?(?:` + uriChars + `|[/?])*)?(?:#(?:` + uriChars + `|[/?])*)?`,
+		// RFC 4648
+		"base64": `(?:[0-9A-Za-z+/]{4})*(?:[0-9A-Za-z+/][AQgw]==|[0-9A-Za-z+/]{2}[AEIMQUYcgkosw048]=)?`,
+		// Any string.
+		"binary":   `(?s:.*)`,
+		"password": `(?s:.*)`,
+		"path":     `[^\x00]*`,
+	}
+}()
 
-// format is a string of the format that the keyword of this name says.
-func (b *builder) format(d, v *document, path string) ([]element, error) {
+// mostFormatted is the most characters of a format that has a maxLength: there are rules for each length.
+const mostFormatted = 256
+
+// format is a string of lo to hi characters in the format that a keyword says.
+func (b *builder) format(d, v *document, lo, hi int, path string) ([]element, error) {
 	name, _ := v.text()
-	form, ok := formats[name]
-	if !ok {
+	if _, ok := formats[name]; !ok {
 		known := strings.Join(slices.Sorted(maps.Keys(formats)), ", ")
 		return nil, &SchemaError{path + "/format", fmt.Sprintf("%s is none of %s", v.raw, known)}
 	}
-	for _, other := range []string{"minLength", "maxLength", "pattern"} {
-		if d.get(other) != nil {
-			return nil, &SchemaError{path, fmt.Sprintf("the keyword %q beside %q is not supported", other, "format")}
-		}
+	if d.get("pattern") != nil {
+		return nil, &SchemaError{path, `the keyword "pattern" beside "format" is not supported`}
 	}
-	return seq(lit(`"`), b.call("format "+name, func() []element { return form(b) }), lit(`"`)), nil
-}
-
-// upTo is a number of two digits from 0 or 1 to hi, which is 20 or more.
-func (b *builder) upTo(hi, from int) []element {
-	tens, ones := byte('0'+hi/10), byte('0'+hi%10)
-	return b.or(
-		seq(lit("0"), one(string([]byte{byte('0' + from), '9'}))),
-		seq(one(string([]byte{'1', tens - 1})), one("09")),
-		seq(lit(string(tens)), one(string([]byte{'0', ones}))))
-}
-
-// date is a day of the years 1000 to 9999 (RFC 3339, full-date).
-func (b *builder) date() []element {
-	digit := one("09")
-	leap := b.or(seq(one("22446688"), one("004488")), seq(one("1133557799"), one("2266"))) // 12, 16, … 96
-	year := seq(one("19"), digit, digit, digit)
-	leapYear := b.or(
-		seq(one("19"), digit, b.or(leap, seq(lit("0"), one("4488")))),
-		seq(leap, lit("00")))
-	return b.or(
-		seq(year, lit("-"), b.or(
-			seq(b.or(lit("01"), lit("03"), lit("05"), lit("07"), lit("08"), lit("10"), lit("12")), lit("-"), b.upTo(31, 1)),
-			seq(b.or(lit("04"), lit("06"), lit("09"), lit("11")), lit("-"), b.upTo(30, 1)),
-			seq(lit("02-"), b.upTo(28, 1)))),
-		seq(leapYear, lit("-02-29")))
-}
-
-// time is a time of the day with the offset of its zone (RFC 3339, full-time), without leap seconds.
-func (b *builder) time() []element {
-	hour, minute := b.upTo(23, 0), b.upTo(59, 0)
-	return seq(hour, lit(":"), minute, lit(":"), minute,
-		b.optional(seq(lit("."), b.times(one("09"), 1, 6))),
-		b.or(lit("Z"), seq(one("++--"), hour, lit(":"), minute)))
-}
-
-// uuid is an identifier of 36 characters (RFC 9562).
-func (b *builder) uuid() []element {
-	hex := one("09afAF")
-	four := b.times(hex, 4, 4)
-	return seq(four, four, lit("-"), four, lit("-"), four, lit("-"), four, lit("-"), four, four, four)
-}
-
-// ipv4 is four numbers of up to 255 (RFC 2673, dotted-quad).
-func (b *builder) ipv4() []element {
-	digit := one("09")
-	number := b.or(digit, seq(one("19"), digit), seq(lit("1"), digit, digit), seq(lit("2"), one("04"), digit), seq(lit("25"), one("05")))
-	dot := lit(".")
-	return seq(number, dot, number, dot, number, dot, number)
-}
-
-// email is an address of common characters: up to three words with points between them before the @, and two to four
-// after it.
-func (b *builder) email() []element {
-	dot, alphanumeric := lit("."), one("09azAZ")
-	word := b.or(seq(alphanumeric, b.times(one("09azAZ__++--"), 0, 19)))
-	label := b.or(seq(alphanumeric, b.times(alphanumeric, 0, 29)))
-	return seq(word, b.times(seq(dot, word), 0, 2), lit("@"), label, b.times(seq(dot, label), 0, 2), dot, b.times(one("azAZ"), 2, 12))
+	if hi > mostFormatted {
+		hi = max(lo, mostFormatted)
+	}
+	var err error
+	out := b.call(fmt.Sprint("format ", name, lo, hi), func() (form []element) {
+		re, failed := syntax.Parse(formats[name], syntax.Perl)
+		if err = failed; err == nil {
+			form, err = b.pattern(re, nil, true, lo, hi)
+		}
+		return form
+	})
+	return seq(lit(`"`), out, lit(`"`)), err
 }

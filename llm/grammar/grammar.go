@@ -68,27 +68,34 @@ type Grammar struct {
 // Compile compiles a JSON schema. It fails with SchemaError for a schema that is
 // wrong, too large or impossible to satisfy, or has an unsupported keyword.
 //
-// Supported are type, also as a list; properties, which are generated in their order;
-// required; additionalProperties, as a schema if there are no properties, and then also
-// propertyNames and a single one of patternProperties, which all names then match;
-// prefixItems, items, minItems, maxItems; minLength, maxLength; pattern, a regular expression of ECMA-262
-// without references, lookbehinds and lookaheads within lookaheads; minimum, maximum, exclusiveMinimum,
-// exclusiveMaximum; format, which is date, time, date-time, uuid, ipv4 or email; enum,
-// const; anyOf; oneOf, if its schemas differ in their types, in their constants, or so
-// in a property that each requires; allOf of a single schema; and $ref within the
-// schema or, in a part that has an $id, within the innermost such part. title,
-// description, default, examples, deprecated, readOnly, writeOnly, $comment and $schema
-// change nothing. Properties that a schema does not name are not generated, and neither
-// are parts that nothing finite can meet, such as an object that requires itself, where
-// something else is allowed. true, {} and a type alone stand for all values, or all of
-// that type.
+// Supported are
+//
+//   - type, also as a list; enum, const;
+//   - properties, which are generated in their order, and required; if there are no properties,
+//     propertyNames, a single one of patternProperties, minProperties up to 1, and maxProperties;
+//     additionalProperties, as a schema if there are no properties;
+//   - prefixItems, items, minItems, maxItems; uniqueItems, if items are of up to 8 constants;
+//   - minLength, maxLength; pattern, a regular expression of ECMA-262 without references,
+//     lookbehinds and lookaheads within lookaheads; format: base64, binary, date, date-time,
+//     duration, email, hostname, ipv4, ipv6, password, path, time, uri, uuid;
+//   - minimum, maximum, exclusiveMinimum, exclusiveMaximum; multipleOf up to 100, without the
+//     point: 0.05 is 5;
+//   - anyOf; oneOf, if its schemas differ in their types, in their constants, or so in a property
+//     that each requires; allOf of a single schema;
+//   - $ref within the schema or, in a part that has an $id, within the innermost such part.
+//
+// title, description, default, examples, deprecated, readOnly, writeOnly, contentMediaType,
+// contentEncoding, contentSchema, $comment and $schema change nothing. Properties that a schema
+// does not name are not generated, and neither are parts that nothing finite can meet, such as an
+// object that requires itself, where something else is allowed. true, {} and a type alone stand
+// for all values, or all of that type.
 //
 // Implementations disagree about whether \w, \d and \b know letters and digits other than ASCII. A
 // text is generated only if it matches a pattern whether or not they do.
 //
 // White space is a single space, or a line break with up to 20 spaces or tabs.
 // Integers have up to 18 digits; other numbers up to 15 before and 15 after the
-// point, and two in the exponent. Numbers with a minimum or a maximum have no exponent.
+// point, and two in the exponent. Numbers with a minimum, a maximum or multipleOf have no exponent.
 //
 // A nil vocabulary is one without tokens: matchers follow texts, but allow no token.
 func Compile(schema []byte, v *Vocabulary, o Options) (*Grammar, error) {

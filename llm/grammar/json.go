@@ -54,27 +54,30 @@ func (b *builder) number() []element {
 // value is any value. It contains itself.
 func (b *builder) value() []element {
 	return b.call("value", func() []element {
-		return b.or(b.text(0, -1), b.number(), lit("true"), lit("false"), lit("null"), b.list(b.value(), 0, -1), b.members(b.text(0, -1), b.value()))
+		return b.or(b.text(0, -1), b.number(), lit("true"), lit("false"), lit("null"), b.list(b.value(), 0, -1), b.members(b.text(0, -1), b.value(), 0, -1))
 	})
 }
 
 // list is an array of lo to hi items; hi < 0 is any number.
 func (b *builder) list(item []element, lo, hi int) []element {
-	inner := b.or(seq(b.space(), item))
-	more := b.or(seq(b.space(), lit(","), inner))
-	if hi == 0 {
-		return seq(lit("["), b.space(), lit("]"))
-	}
-	some := seq(inner, b.times(more, max(lo-1, 0), max(hi-1, -1)), b.space())
-	if lo > 0 {
-		return seq(lit("["), some, lit("]"))
-	}
-	return seq(lit("["), b.or(b.space(), some), lit("]"))
+	return seq(lit("["), b.separated(item, lo, hi), lit("]"))
 }
 
-// members is an object with any members of such names and values.
-func (b *builder) members(name, value []element) []element {
-	member := seq(b.space(), name, b.space(), lit(":"), b.space(), value)
-	some := seq(member, b.any(seq(b.space(), lit(","), member)), b.space())
-	return seq(lit("{"), b.or(b.space(), some), lit("}"))
+// members is an object with lo to hi members of such names and values; hi < 0 is any number.
+func (b *builder) members(name, value []element, lo, hi int) []element {
+	return seq(lit("{"), b.separated(seq(name, b.space(), lit(":"), b.space(), value), lo, hi), lit("}"))
+}
+
+// separated is lo to hi parts with commas between them, and white space; hi < 0 is any number.
+func (b *builder) separated(part []element, lo, hi int) []element {
+	if hi == 0 {
+		return b.space()
+	}
+	inner := b.or(seq(b.space(), part))
+	more := b.or(seq(b.space(), lit(","), inner))
+	some := seq(inner, b.times(more, max(lo-1, 0), max(hi-1, -1)), b.space())
+	if lo > 0 {
+		return some
+	}
+	return b.or(b.space(), some)
 }

@@ -98,6 +98,14 @@ func (b *builder) pattern(re *syntax.Regexp, looks []lookahead, schema bool, lea
 	if err != nil {
 		return nil, err
 	}
+	// Characters are counted only if that makes a difference, since each number has rules of its own.
+	shortest, longest := lengths(re)
+	if shortest >= least {
+		least = 0
+	}
+	if longest <= most {
+		most = -1
+	}
 	programs := []*syntax.Prog{prog}
 	for _, l := range looks {
 		programs = append(programs, l.prog)
@@ -141,6 +149,46 @@ func size(re *syntax.Regexp) int {
 		n = min(n*max(re.Max, re.Min, 1), mostElements+1)
 	}
 	return n
+}
+
+// unlimited is a length that no limit reaches.
+const unlimited = 1 << 30
+
+// lengths returns the least and the greatest number of characters that a regular expression can match.
+func lengths(re *syntax.Regexp) (least, most int) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		for _, r := range re.Rune {
+			if r < firstLookahead || r >= firstLookahead+mostLookaheads {
+				least++
+			}
+		}
+		return least, least
+	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return 1, 1
+	}
+	for i, sub := range re.Sub {
+		low, high := lengths(sub)
+		if re.Op == syntax.OpAlternate && i > 0 {
+			least, most = min(least, low), max(most, high)
+		} else {
+			least, most = min(least+low, unlimited), min(most+high, unlimited)
+		}
+	}
+	switch re.Op {
+	case syntax.OpStar:
+		return 0, unlimited
+	case syntax.OpPlus:
+		return least, unlimited
+	case syntax.OpQuest:
+		return 0, most
+	case syntax.OpRepeat:
+		if re.Max < 0 {
+			return min(least*re.Min, unlimited), unlimited
+		}
+		return min(least*re.Min, unlimited), min(most*re.Max, unlimited)
+	}
+	return least, most
 }
 
 // at returns the rule of a place.

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A number with bounds is taken if and only if it is between them.
+// A number with bounds is taken if and only if it is between them, and one with multipleOf if it is a multiple and has no
+// more digits after the point.
 func TestRanges(t *testing.T) {
 	number := rapid.Custom(func(t *rapid.T) string {
 		return strings.TrimSuffix(rapid.StringMatching(`-?(0|[1-9][0-9]{0,2})(\.[0-9]{1,3}|\.)`).Draw(t, "number"), ".")
@@ -31,6 +32,12 @@ func TestRanges(t *testing.T) {
 			members = append(members, `"`+keywords[i]+`": `+bounds[i])
 			order := rational(value).Cmp(rational(bounds[i])) * (1 - 2*i)
 			want = want && (order > 0 || order == 0 && !strings.HasPrefix(keywords[i], "exclusive"))
+		}
+		if m := rapid.SampledFrom([]string{"", "", "1", "3", "7", "25", "100", "0.1", "0.05", "0.25", "2.5", "1e1"}).Draw(t, "multipleOf"); m != "" {
+			members = append(members, `"multipleOf": `+m)
+			_, fraction, _ := strings.Cut(value, ".")
+			_, most, _ := strings.Cut(m, ".")
+			want = want && new(big.Rat).Quo(rational(value), rational(m)).IsInt() && len(fraction) <= len(most)
 		}
 		g, err := Compile([]byte("{"+strings.Join(members, ", ")+"}"), nil, Options{})
 		if err != nil {

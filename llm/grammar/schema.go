@@ -11,11 +11,12 @@ import (
 var keywords = map[string]string{
 	"type": "", "enum": "", "const": "", "anyOf": "", "oneOf": "", "allOf": "", "$ref": "", "$defs": "", "definitions": "",
 	"properties": "object", "required": "object", "additionalProperties": "object",
-	"propertyNames": "object", "patternProperties": "object",
-	"items": "array", "prefixItems": "array", "minItems": "array", "maxItems": "array", "minLength": "string", "maxLength": "string", "format": "string",
+	"propertyNames": "object", "patternProperties": "object", "minProperties": "object", "maxProperties": "object",
+	"items": "array", "prefixItems": "array", "uniqueItems": "array", "minItems": "array", "maxItems": "array", "minLength": "string", "maxLength": "string", "format": "string",
 	"pattern": "string",
-	"minimum": "number", "maximum": "number", "exclusiveMinimum": "number", "exclusiveMaximum": "number",
+	"minimum": "number", "maximum": "number", "exclusiveMinimum": "number", "exclusiveMaximum": "number", "multipleOf": "number",
 	"title": "", "description": "", "default": "", "examples": "", "deprecated": "", "readOnly": "", "writeOnly": "",
+	"contentMediaType": "", "contentEncoding": "", "contentSchema": "",
 	"$comment": "", "$schema": "", "$id": "", "discriminator": "",
 }
 
@@ -138,20 +139,28 @@ func (b *builder) typed(d *document, kind, path string) ([]element, error) {
 	case "array":
 		return b.array(d, path)
 	case "string":
-		if f := d.get("format"); f != nil {
-			return b.format(d, f, path)
-		}
-		lo, hi, err := bounds(d, "minLength", "maxLength", path)
-		if p := d.get("pattern"); p != nil && err == nil {
-			return b.matching(p, lo, hi, path+"/pattern")
-		}
-		return b.text(lo, hi), err
+		return b.string(d, path)
 	case "number", "integer":
 		return b.ranged(d, kind, path)
 	case "boolean":
 		return b.or(lit("true"), lit("false")), nil
 	}
 	return lit("null"), nil
+}
+
+// string is a string with the keywords of strings.
+func (b *builder) string(d *document, path string) ([]element, error) {
+	lo, hi, err := bounds(d, "minLength", "maxLength", path)
+	if err != nil {
+		return nil, err
+	}
+	if f := d.get("format"); f != nil {
+		return b.format(d, f, lo, hi, path)
+	}
+	if p := d.get("pattern"); p != nil {
+		return b.matching(p, lo, hi, path+"/pattern")
+	}
+	return b.text(lo, hi), nil
 }
 
 // matching is a string of lo to hi characters that matches the regular expression in a keyword.

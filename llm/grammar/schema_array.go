@@ -1,11 +1,18 @@
 package grammar
 
-import "fmt"
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+)
 
 func (b *builder) array(d *document, path string) ([]element, error) {
 	lo, hi, err := bounds(d, "minItems", "maxItems", path)
 	if err != nil {
 		return nil, err
+	}
+	if unique := d.get("uniqueItems"); unique != nil && unique.kind != 'f' && (hi < 0 || hi > 1) {
+		return b.set(d, lo, hi, path)
 	}
 	first, err := b.prefix(d.get("prefixItems"), path+"/prefixItems")
 	if err != nil {
@@ -70,4 +77,54 @@ func (b *builder) tuple(first [][]element, item []element, lo, hi int) []element
 		}
 	}
 	return seq(lit("["), rest, lit("]"))
+}
+
+// mostUnique bounds the constants of which an array has each at most once: there are rules for each set of them.
+const mostUnique = 8
+
+// set is an array of lo to hi different items, which are constants; hi < 0 is any number.
+func (b *builder) set(d *document, lo, hi int, path string) ([]element, error) {
+	items := b.target(d.get("items"))
+	if items == nil || items.constants() == nil || d.get("prefixItems") != nil {
+		return nil, &SchemaError{path + "/uniqueItems", fmt.Sprintf("of items other than up to %d constants is not supported", mostUnique)}
+	}
+	if err := items.checkKeywords(path + "/items"); err != nil {
+		return nil, err
+	}
+	values, err := b.ofType(items, items.constants(), path+"/items")
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	values = slices.DeleteFunc(values, func(v *document) bool {
+		known := seen[v.canonical()]
+		seen[v.canonical()] = true
+		return known
+	})
+	if len(values) > mostUnique {
+		return nil, &SchemaError{path + "/uniqueItems", fmt.Sprintf("of more than %d constants is not supported", mostUnique)}
+	}
+	rules := make([]int, 1<<len(values)) // by the constants that are taken, a bit for each
+	for i := range rules {
+		rules[i] = b.reserve()
+	}
+	for taken, rule := range rules {
+		count := bits.OnesCount(uint(taken))
+		var out [][]element
+		if count >= lo {
+			out = append(out, b.space())
+		}
+		for i, v := range values {
+			if taken>>i&1 == 1 || hi >= 0 && count >= hi {
+				continue
+			}
+			var comma []element
+			if count > 0 {
+				comma = seq(b.space(), lit(","))
+			}
+			out = append(out, seq(comma, b.space(), lit(string(v.raw)), []element{{rule: rules[taken|1<<i]}}))
+		}
+		b.define(rule, out...)
+	}
+	return seq(lit("["), []element{{rule: rules[0]}}, lit("]")), nil
 }

@@ -44,25 +44,35 @@ func (b *builder) enum(d, v *document, path string) ([]element, error) {
 
 // oneOfValues allows values that are of the schema's type, if it has one.
 func (b *builder) oneOfValues(d *document, values []*document, path string) ([]element, error) {
+	values, err := b.ofType(d, values, path)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]element
+	for _, v := range values {
+		out = append(out, lit(string(v.raw)))
+	}
+	return b.or(out...), nil
+}
+
+// ofType returns those values, at least one, that are of a schema's type, if it has one.
+func (b *builder) ofType(d *document, values []*document, path string) (out []*document, err error) {
 	kinds := types
 	if d.get("type") != nil {
-		var err error
 		if kinds, err = typesOf(d, path); err != nil {
 			return nil, err
 		}
 	}
-	var out [][]element
 	for _, v := range values {
+		b.elements++ // it was looked at: the limit of the size bounds the work as well
 		if slices.ContainsFunc(kinds, v.is) {
-			out = append(out, lit(string(v.raw)))
-		} else {
-			b.elements++ // it was looked at: the limit of the size bounds the work as well
+			out = append(out, v)
 		}
 	}
-	if len(out) == 0 {
+	if out == nil {
 		return nil, &SchemaError{path, "no value of the type"}
 	}
-	return b.or(out...), nil
+	return out, nil
 }
 
 // is reports whether a value is of a type.

@@ -34,7 +34,7 @@ func (b *builder) object(d *document, path string) ([]element, error) {
 		}
 		return b.dictionary(d, path)
 	}
-	for _, name := range []string{"propertyNames", "patternProperties"} {
+	for _, name := range []string{"propertyNames", "patternProperties", "minProperties", "maxProperties"} {
 		if d.get(name) != nil {
 			return nil, &SchemaError{path, fmt.Sprintf("the keyword %q beside properties is not supported", name)}
 		}
@@ -97,14 +97,24 @@ func (b *builder) dictionary(d *document, path string) ([]element, error) {
 		}
 		where, extra = where+"/"+only.name, only.value
 	}
+	lo, hi, err := bounds(d, "minProperties", "maxProperties", path)
+	switch {
+	case err != nil:
+		return nil, err
+	case lo > 1: // names may come twice
+		return nil, &SchemaError{path + "/minProperties", "more than 1 is not supported"}
+	}
+	value := b.value()
 	switch {
 	case extra == nil || extra.kind == 't':
-		return b.members(name, b.value()), nil
+	case extra.kind == 'f' && lo > 0:
+		return nil, &SchemaError{path + "/minProperties", "no property is allowed"}
 	case extra.kind == 'f':
-		return seq(lit("{"), b.space(), lit("}")), nil
+		hi = 0
+	default:
+		value, err = b.compile(extra, where)
 	}
-	value, err := b.compile(extra, where)
-	return b.members(name, value), err
+	return b.members(name, value, lo, hi), err
 }
 
 // name is a string that meets a schema; nil: any string.
