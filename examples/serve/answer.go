@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/kompute-go/kompute-go/llm/chat"
@@ -135,12 +136,15 @@ func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) e
 	}
 	g.model, g.stream, g.usage, g.choices = m.name, c.Stream, c.StreamOptions.IncludeUsage, n
 	g.tokenizer = m.folder.Tokenizer
-	sampling := m.sampling(c)
+	sampling, ends := m.sampling(c), slices.Concat(m.folder.EOS(), c.StopTokens)
+	if c.IgnoreEOS {
+		ends = c.StopTokens
+	}
 	for _, ids := range prompts {
 		g.prompt += len(ids)
 		limit := min(first(c.MaxTokens, nil, most), most)
 		g.requests = append(g.requests, engine.Request{
-			Prompt: ids, MaxTokens: limit, Sampling: sampling, EOS: m.folder.EOS(), Stop: c.Stop, MinTokens: min(c.MinTokens, limit),
+			Prompt: ids, MaxTokens: limit, Sampling: sampling, EOS: ends, Stop: c.Stop, MinTokens: min(c.MinTokens, limit),
 			PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, RepetitionPenalty: c.RepetitionPenalty,
 			LogitBias: c.LogitBias, Logprobs: g.logprobs, TopLogprobs: g.top,
 		})

@@ -243,21 +243,35 @@ func TestBadRequests(t *testing.T) {
 		`{"tools":[{"function":{"name":"f"}}],"tool_choice":{"type":"function","name":"f"},` + question + `}`:                                      "tool_choice: no function with a name",
 		`{"functions":[],` + question + `}`:                                     "functions: unsupported",
 		`{"audio":{},` + question + `}`:                                         "audio: unsupported",
+		`{"stop_token_ids":[-1],` + question + `}`:                              "stop_token_ids: -1",
+		`{"stop_token_ids":[99999],` + question + `}`:                           "stop_token_ids: 99999",
+		`{"repeat_penalty":-1,` + question + `}`:                                "repeat_penalty: -1",
+		`{"repeat_penalty":1.1,"repetition_penalty":1.2,` + question + `}`:      "repeat_penalty: 1.1",
+		`{"typical_p":0.9,` + question + `}`:                                    "typical_p: unsupported: use temperature",
+		`{"mirostat":2,` + question + `}`:                                       "mirostat: unsupported",
+		`{"use_beam_search":true,` + question + `}`:                             "use_beam_search: unsupported",
+		`{"skip_special_tokens":false,` + question + `}`:                        "skip_special_tokens: unsupported",
+		`{"best_of":2,` + question + `}`:                                        "best_of: unsupported",
+		`{"chat_template":"x",` + question + `}`:                                "chat_template: unsupported",
+		`{"n_predict":5,` + question + `}`:                                      "n_predict: unsupported: use max_tokens",
+		`{"web_search_options":{},` + question + `}`:                            "web_search_options: unsupported",
 		`{"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`: "depth",
 	}
 	texts := map[string]string{
-		`{}`:                          "prompt: there is none",
-		`{"prompt":""}`:               "empty",
-		`{"prompt":[]}`:               "prompt",
-		`{"prompt":[-1]}`:             "token -1",
-		`{"prompt":[999999]}`:         "token 999999",
-		`{"prompt":[1,null]}`:         "prompt: ",
-		`{"prompt":[[1],null]}`:       "prompt: ",
-		`{"prompt":{"a":1}}`:          "prompt: ",
-		`{"prompt":"x","echo":true}`:  "echo: unsupported",
-		`{"prompt":"x","suffix":"y"}`: "suffix: unsupported",
-		`{"prompt":"x","best_of":2}`:  "best_of: unsupported",
-		`{"prompt":["x","y"],"n":32}`: "n: 32 for each of 2",
+		`{}`:                                    "prompt: there is none",
+		`{"prompt":""}`:                         "empty",
+		`{"prompt":[]}`:                         "prompt",
+		`{"prompt":[-1]}`:                       "token -1",
+		`{"prompt":[999999]}`:                   "token 999999",
+		`{"prompt":[1,null]}`:                   "prompt: ",
+		`{"prompt":[[1],null]}`:                 "prompt: ",
+		`{"prompt":{"a":1}}`:                    "prompt: ",
+		`{"prompt":"x","echo":true}`:            "echo: unsupported",
+		`{"prompt":"x","suffix":"y"}`:           "suffix: unsupported",
+		`{"prompt":"x","best_of":2}`:            "best_of: unsupported",
+		`{"prompt":"x","grammar":"root ::= x"}`: "grammar: invalid or unsupported",
+		`{"prompt":"x","prompt_logprobs":0}`:    "prompt_logprobs: unsupported",
+		`{"prompt":["x","y"],"n":32}`:           "n: 32 for each of 2",
 	}
 	for path, bodies := range map[string]map[string]string{"/v1/chat/completions": chats, "/v1/completions": texts} {
 		for body, want := range bodies {
@@ -274,6 +288,9 @@ func TestBadRequests(t *testing.T) {
 	// Unknown fields, and null for known ones, are not errors.
 	a := s.post("/v1/chat/completions", `{"user":"me","store":false,"metadata":{"a":[1]},"stop":null,"n":null,"logit_bias":null,"tools":null,"stream_options":null,"seed":-1,"tool_choice":"none","max_tokens":1,`+question+`}`)
 	require.Equal(t, http.StatusOK, a.status)
+	// Values that ask for what is done anyway are not, either: clients send them with every request.
+	a = s.post("/v1/chat/completions", `{"typical_p":1,"tfs_z":1.0,"mirostat":0,"top_n_sigma":-1,"use_beam_search":false,"skip_special_tokens":true,"best_of":1,"bad_words":[ ],"grammar":"","guided_json":null,"repeat_penalty":1,"cache_prompt":true,"max_tokens":1,`+question+`}`)
+	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
 	response, err := s.http.Client().Post(s.url+"/v1/completions", "text/plain", strings.NewReader(`{}`))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusUnsupportedMediaType, s.read(response).status)

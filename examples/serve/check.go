@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -15,6 +16,7 @@ const (
 	maxStops   = 16
 	maxStop    = 1 << 10 // bytes of all of them
 	maxBiases  = 1 << 10
+	maxEnds    = 1 << 10 // tokens that end an answer
 )
 
 // check rejects values out of range and unsupported fields.
@@ -42,6 +44,12 @@ func (c *common) check(m *loaded) error {
 		return bad("frequency_penalty", "%v is not in [-2, 2]", c.FrequencyPenalty)
 	case c.RepetitionPenalty != 0 && !(c.RepetitionPenalty >= 0.01 && c.RepetitionPenalty <= 100):
 		return bad("repetition_penalty", "%v is not in [0.01, 100]", c.RepetitionPenalty)
+	case c.RepeatPenalty != 0 && c.RepetitionPenalty != 0 && c.RepeatPenalty != c.RepetitionPenalty:
+		return bad("repeat_penalty", "%v is not repetition_penalty, %v", c.RepeatPenalty, c.RepetitionPenalty)
+	case c.RepeatPenalty != 0 && !(c.RepeatPenalty >= 0.01 && c.RepeatPenalty <= 100):
+		return bad("repeat_penalty", "%v is not in [0.01, 100]", c.RepeatPenalty)
+	case len(c.StopTokens) > maxEnds:
+		return bad("stop_token_ids", "more than %d tokens", maxEnds)
 	case c.MinTokens < 0 || c.MaxTokens != nil && c.MinTokens > *c.MaxTokens:
 		return bad("min_tokens", "%d is not in [0, max_tokens]", c.MinTokens)
 	case len(c.LogitBias) > maxBiases:
@@ -52,12 +60,19 @@ func (c *common) check(m *loaded) error {
 			return bad("stop", "an empty text")
 		}
 	}
-	for id, bias := range c.LogitBias {
-		if id < 0 || id >= m.folder.Limits().Vocabulary || !within(bias, 100) {
-			return bad("logit_bias", "%v for token %d: there are %d tokens, and a bias is in [-100, 100]", bias, id, m.folder.Limits().Vocabulary)
+	vocabulary := m.folder.Limits().Vocabulary
+	for _, id := range c.StopTokens {
+		if id < 0 || id >= vocabulary {
+			return bad("stop_token_ids", "%d: there are %d tokens", id, vocabulary)
 		}
 	}
-	return nil
+	for id, bias := range c.LogitBias {
+		if id < 0 || id >= vocabulary || !within(bias, 100) {
+			return bad("logit_bias", "%v for token %d: there are %d tokens, and a bias is in [-100, 100]", bias, id, vocabulary)
+		}
+	}
+	c.RepetitionPenalty = cmp.Or(c.RepetitionPenalty, c.RepeatPenalty)
+	return checkForeign(c.Others)
 }
 
 // within reports whether v is in [-limit, limit].

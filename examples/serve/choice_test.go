@@ -136,6 +136,22 @@ func TestNumbersForTheTemplate(t *testing.T) {
 	require.Equal(t, "512 9007199254740993 0.5 True False", text)
 }
 
+// Answers go on after a token that would end them, and end with tokens of the request.
+func TestTokensThatEndAnAnswer(t *testing.T) {
+	s := start(t, nil)
+	const quick = `"enable_thinking":false,"max_tokens":40,` + question + `}`
+	a := s.post("/v1/chat/completions", `{"ignore_eos":true,`+quick)
+	require.Equal(t, 40, a.Usage.Completion)
+	require.Equal(t, "length", a.Choices[0].Finish)
+	require.True(t, strings.HasPrefix(a.Choices[0].Message.Content, name), a.Choices[0].Message.Content)
+	id, err := s.model.Load().folder.Tokenizer.Encode(" tiny")
+	require.NoError(t, err)
+	require.Len(t, id, 1)
+	a = s.post("/v1/chat/completions", fmt.Sprintf(`{"stop_token_ids":[%d],`, id[0])+quick)
+	require.Equal(t, "My name is Mote. I am a", a.Choices[0].Message.Content)
+	require.Equal(t, "stop", a.Choices[0].Finish)
+}
+
 // Parameters that do not change the demo model's answers also reach the engine.
 func TestPenalties(t *testing.T) {
 	var got engine.Request
@@ -148,6 +164,11 @@ func TestPenalties(t *testing.T) {
 		Prompt: got.Prompt, MaxTokens: 9, MinTokens: 2, Sampling: sample.Params{MinP: 0.1, TopP: 0.9, TopK: 7, Seed: 3}, EOS: []int{2045, 2043}, Stop: []string{"x"},
 		PresencePenalty: 0.5, FrequencyPenalty: -1, RepetitionPenalty: 1.2,
 	}, got)
+	s.post("/v1/chat/completions", `{"repeat_penalty":1.3,"stop_token_ids":[7,8],"min_tokens":3,`+question+`}`)
+	require.InDelta(t, 1.3, got.RepetitionPenalty, 0)
+	require.Equal(t, []int{2045, 2043, 7, 8}, got.EOS)
+	s.post("/v1/completions", `{"prompt":"x","ignore_eos":true,"stop_token_ids":[7]}`)
+	require.Equal(t, []int{7}, got.EOS)
 	// Without parameters, those recommended by the model's authors are used.
 	s.post("/v1/chat/completions", ask)
 	require.Equal(t, sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Seed: got.Sampling.Seed}, got.Sampling)

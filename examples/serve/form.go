@@ -10,7 +10,7 @@ import (
 )
 
 // form has the fields of a request that say which form its answers must have: OpenAI's, and those of llama.cpp's
-// server and of vLLM. At most one of them may be given.
+// server, of vLLM and of SGLang. At most one of them may be given.
 type form struct {
 	ResponseFormat    *responseFormat    `json:"response_format"`
 	JSONSchema        jsontext.Value     `json:"json_schema"`
@@ -20,6 +20,8 @@ type form struct {
 	GuidedRegex       string             `json:"guided_regex"`
 	GuidedChoice      []string           `json:"guided_choice"`
 	GuidedGrammar     string             `json:"guided_grammar"`
+	Regex             string             `json:"regex"`
+	EBNF              string             `json:"ebnf"`
 }
 
 // responseFormat is a form in OpenAI's API.
@@ -77,6 +79,8 @@ func (f *form) required() (param string, form grammar.Alternative, err error) {
 	expression("guided_regex", f.GuidedRegex)
 	expression("guided_choice", anyOf(f.GuidedChoice))
 	gbnf("guided_grammar", f.GuidedGrammar)
+	expression("regex", f.Regex)
+	gbnf("ebnf", f.EBNF)
 	if s := f.StructuredOutputs; s != nil {
 		schema("structured_outputs.json", s.JSON)
 		if s.JSONObject {

@@ -63,16 +63,18 @@ func TestForcedArguments(t *testing.T) {
 func TestForms(t *testing.T) {
 	s := start(t, nil)
 	for field, want := range map[string]string{
-		`"json_schema":{"const":5}`:                                                                    `^5$`,
-		`"grammar":"root ::= \"<\" [a-c]{3} \">\""`:                                                    `^<[a-c]{3}>$`,
-		`"structured_outputs":{"json":{"enum":[1]}}`:                                                   `^1$`,
-		`"structured_outputs":{"regex":"\\d{3}-\\d{4}"}`:                                               `^\d{3}-\d{4}$`,
-		`"structured_outputs":{"choice":["red (dark)","green."]}`:                                      `^(red \(dark\)|green\.)$`,
-		`"structured_outputs":{"grammar":"root ::= \"a\"{4}"}`:                                         `^aaaa$`,
-		`"guided_json":{"type":"boolean"}`:                                                             `^(true|false)$`,
-		`"guided_regex":"(?i)abc"`:                                                                     `^(?i)abc$`,
-		`"guided_choice":["x"],"guided_json":null`:                                                     `^x$`,
-		`"guided_grammar":"root ::= \"é\""`:                                                            `^é$`,
+		`"json_schema":{"const":5}`:                               `^5$`,
+		`"grammar":"root ::= \"<\" [a-c]{3} \">\""`:               `^<[a-c]{3}>$`,
+		`"structured_outputs":{"json":{"enum":[1]}}`:              `^1$`,
+		`"structured_outputs":{"regex":"\\d{3}-\\d{4}"}`:          `^\d{3}-\d{4}$`,
+		`"structured_outputs":{"choice":["red (dark)","green."]}`: `^(red \(dark\)|green\.)$`,
+		`"structured_outputs":{"grammar":"root ::= \"a\"{4}"}`:    `^aaaa$`,
+		`"guided_json":{"type":"boolean"}`:                        `^(true|false)$`,
+		`"regex":"[xy]z"`:                                         `^[xy]z$`,
+		`"ebnf":"root ::= \"q\"{2} \"r\""`:                        `^qqr$`,
+		`"guided_regex":"(?i)abc"`:                                `^(?i)abc$`,
+		`"guided_choice":["x"],"guided_json":null`:                `^x$`,
+		`"guided_grammar":"root ::= \"é\""`:                       `^é$`,
 		`"response_format":{"type":"json_schema","json_schema":{"schema":{"pattern":"^[a-c]{2}\"$"}}}`: `^"[a-c]{2}\\""$`,
 	} {
 		a := s.post("/v1/chat/completions", `{`+field+`,"chat_template_kwargs":{"enable_thinking":false},`+question+`}`)

@@ -128,6 +128,9 @@ func (q *chatRequest) variables(m *loaded, noThink bool) (map[string]any, error)
 	if noThink || q.ReasoningEffort == "none" {
 		out["enable_thinking"] = false
 	}
+	if q.EnableThinking != nil {
+		out["enable_thinking"] = *q.EnableThinking
+	}
 	for name, raw := range q.TemplateArguments {
 		switch raw.Kind() {
 		case 't', 'f', '0', '"':

@@ -10,7 +10,7 @@ import (
 )
 
 // common has the fields that requests for chats and for texts share. A nil field
-// was not given. Other fields are ignored, as OpenAI's clients expect.
+// was not given. Unknown fields are ignored, as OpenAI's clients expect, except for foreignFields.
 type common struct {
 	form
 	Model         string   `json:"model"`
@@ -31,6 +31,11 @@ type common struct {
 	FrequencyPenalty  float64         `json:"frequency_penalty"`
 	RepetitionPenalty float64         `json:"repetition_penalty"`
 	LogitBias         map[int]float64 `json:"logit_bias"` // by token
+	// Extensions of other servers:
+	RepeatPenalty float64        `json:"repeat_penalty"` // llama.cpp's name of repetition_penalty
+	IgnoreEOS     bool           `json:"ignore_eos"`     // only the limit of tokens and stops end the answer
+	StopTokens    []int          `json:"stop_token_ids"`
+	Others        jsontext.Value `json:",embed"` // the members that have no field
 }
 
 // chatRequest is the body of /v1/chat/completions.
@@ -42,6 +47,7 @@ type chatRequest struct {
 	ToolChoice          jsontext.Value            `json:"tool_choice"`
 	ParallelToolCalls   *bool                     `json:"parallel_tool_calls"`
 	ReasoningEffort     string                    `json:"reasoning_effort"`
+	EnableThinking      *bool                     `json:"enable_thinking"` // short for this variable of the template
 	TemplateArguments   map[string]jsontext.Value `json:"chat_template_kwargs"`
 	Logprobs            bool                      `json:"logprobs"`
 	TopLogprobs         int                       `json:"top_logprobs"`
