@@ -27,6 +27,7 @@ type generation struct {
 	choices   int              // of each of them
 	prompt    int              // tokens of the prompts
 	thinking  bool             // the prompt ends within thoughts
+	continues bool             // the prompt ends within the answer, or its thoughts
 	tools     bool
 	oneCall   bool // end after the first tool call
 	stream    bool
@@ -55,6 +56,9 @@ func (s *server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generati
 	if err := m.checkSize(q.size()); err != nil {
 		return nil, nil, err
 	}
+	if err := q.checkContinued(); err != nil {
+		return nil, nil, err
+	}
 	messages, err := q.conversation()
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +67,7 @@ func (s *server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generati
 	if err != nil {
 		return nil, nil, err
 	}
-	ids, err := m.folder.EncodeChatWith(ctx, messages, chat.Options{Tools: q.Tools, Variables: variables})
+	ids, err := m.folder.EncodeChatWith(ctx, messages, chat.Options{Tools: q.Tools, Variables: variables, ContinueLast: q.ContinueLast})
 	if errors.Is(err, generate.ErrPrompt) {
 		err = bad("messages", "%v", err)
 	}
@@ -71,12 +75,15 @@ func (s *server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generati
 		return nil, nil, err
 	}
 	g := &generation{
-		id: "chatcmpl-" + rand.Text(), began: noteOf(ctx).start, chat: true, thinking: m.thinkingFirst(ids),
-		tools: len(q.Tools) > 0, oneCall: q.ParallelToolCalls != nil && !*q.ParallelToolCalls,
+		id: "chatcmpl-" + rand.Text(), began: noteOf(ctx).start, chat: true, thinking: m.thinkingFirst(ids) || q.continuesThoughts(),
+		continues: q.ContinueLast, tools: len(q.Tools) > 0, oneCall: q.ParallelToolCalls != nil && !*q.ParallelToolCalls,
 		logprobs: q.Logprobs, top: q.TopLogprobs,
 	}
 	if ids, err = g.constrain(m, q, ids); err != nil {
 		return nil, nil, err
+	}
+	if g.continues && g.grammar != nil {
+		return nil, nil, unsupported("continue_final_message", "the required form is that of a whole answer")
 	}
 	return g, ids, m.checkLength("messages", ids)
 }
@@ -263,8 +270,11 @@ type sink interface {
 func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream, out sink) (c counts, err error) {
 	var logprobs []generate.Logprob // of text that is held back
 	text := newParts(g.thinking, g.tools)
-	if !g.chat {
+	if !g.chat || g.continues {
 		text.at = inAnswer
+		if g.thinking {
+			text.at = inThought // white space belongs to what is continued
+		}
 	}
 	for token, err := range tokens.Tokens() {
 		if err = cmp.Or(err, ctx.Err()); err != nil {

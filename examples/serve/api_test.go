@@ -123,6 +123,34 @@ func TestStopAndLimit(t *testing.T) {
 	}
 }
 
+// The last message is continued: its text is neither repeated nor ended, and its thoughts go on.
+func TestContinuedMessages(t *testing.T) {
+	s := start(t, nil)
+	ask := func(last, more string) answered {
+		return s.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"Hi what is your name"},`+last+`],"temperature":0,"max_tokens":60,"continue_final_message":true`+more+`}`)
+	}
+	a := ask(`{"role":"assistant","content":"<think>\n\n</think>\n\nMy name is"}`, `,"add_generation_prompt":false`)
+	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+	require.Equal(t, answeredFields{Role: "assistant", Content: strings.TrimPrefix(name, "My name is")}, a.Choices[0].Message)
+	require.Equal(t, "stop", a.Choices[0].Finish)
+	a = ask(`{"role":"assistant","content":"<think>\nOkay, the user asked for"}`, "")
+	require.Equal(t, answeredFields{Role: "assistant", Content: name, Reasoning: " my name. I should tell them who I am."}, a.Choices[0].Message)
+	for _, last := range []string{
+		`{"role":"user","content":"x"}`,
+		`{"role":"assistant","content":"x","tool_calls":[{"function":{"name":"f"}}]}`,
+		`{"role":"assistant","content":"x"}],"add_generation_prompt":true,"stop":["x"`,
+		`{"role":"assistant","content":"x"}],"response_format":{"type":"json_object"},"stop":["x"`,
+	} {
+		a = ask(last, "")
+		require.Equal(t, http.StatusBadRequest, a.status, last)
+		require.Equal(t, "continue_final_message", a.Error.Param, last)
+	}
+	// Without a generation prompt, the model begins the turn by itself.
+	a = s.post("/v1/chat/completions", `{"add_generation_prompt":false,"max_tokens":5,`+question+`}`)
+	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+	require.Less(t, a.Usage.Prompt, 13)
+}
+
 // Options of the server: answers without thoughts, and no longer than allowed.
 func TestServerDefaults(t *testing.T) {
 	s := start(t, nil, "--no-think", "--max-tokens", "4", "--name", "mine", "--context", "64", "--dtype", "bfloat16")
@@ -258,20 +286,19 @@ func TestBadRequests(t *testing.T) {
 		`{"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`: "depth",
 	}
 	texts := map[string]string{
-		`{}`:                                    "prompt: there is none",
-		`{"prompt":""}`:                         "empty",
-		`{"prompt":[]}`:                         "prompt",
-		`{"prompt":[-1]}`:                       "token -1",
-		`{"prompt":[999999]}`:                   "token 999999",
-		`{"prompt":[1,null]}`:                   "prompt: ",
-		`{"prompt":[[1],null]}`:                 "prompt: ",
-		`{"prompt":{"a":1}}`:                    "prompt: ",
-		`{"prompt":"x","echo":true}`:            "echo: unsupported",
-		`{"prompt":"x","suffix":"y"}`:           "suffix: unsupported",
-		`{"prompt":"x","best_of":2}`:            "best_of: unsupported",
-		`{"prompt":"x","grammar":"root ::= x"}`: "grammar: invalid or unsupported",
-		`{"prompt":"x","prompt_logprobs":0}`:    "prompt_logprobs: unsupported",
-		`{"prompt":["x","y"],"n":32}`:           "n: 32 for each of 2",
+		`{}`:                                 "prompt: there is none",
+		`{"prompt":""}`:                      "empty",
+		`{"prompt":[]}`:                      "prompt",
+		`{"prompt":[-1]}`:                    "token -1",
+		`{"prompt":[999999]}`:                "token 999999",
+		`{"prompt":[1,null]}`:                "prompt: ",
+		`{"prompt":[[1],null]}`:              "prompt: ",
+		`{"prompt":{"a":1}}`:                 "prompt: ",
+		`{"prompt":"x","echo":true}`:         "echo: unsupported",
+		`{"prompt":"x","suffix":"y"}`:        "suffix: unsupported",
+		`{"prompt":"x","best_of":2}`:         "best_of: unsupported",
+		`{"prompt":"x","prompt_logprobs":0}`: "prompt_logprobs: unsupported",
+		`{"prompt":["x","y"],"n":32}`:        "n: 32 for each of 2",
 	}
 	for path, bodies := range map[string]map[string]string{"/v1/chat/completions": chats, "/v1/completions": texts} {
 		for body, want := range bodies {

@@ -122,11 +122,40 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 	return out, nil
 }
 
+// checkContinued rejects a last message that cannot be continued.
+func (q *chatRequest) checkContinued() error {
+	if !q.ContinueLast || len(q.Messages) == 0 {
+		return nil
+	}
+	last := q.Messages[len(q.Messages)-1]
+	switch {
+	case q.GenerationPrompt != nil && *q.GenerationPrompt:
+		return bad("continue_final_message", "with add_generation_prompt, which begins another message")
+	case last.Role != "assistant":
+		return bad("continue_final_message", "the last message is not the assistant's")
+	case len(last.ToolCalls) > 0:
+		return bad("continue_final_message", "the last message ends with calls of tools")
+	}
+	return nil
+}
+
+// continuesThoughts reports whether the message to be continued ends within thoughts.
+func (q *chatRequest) continuesThoughts() bool {
+	if !q.ContinueLast {
+		return false
+	}
+	text := string(q.Messages[len(q.Messages)-1].Content)
+	return strings.LastIndex(text, thinkTag) > strings.LastIndex(text, thinkEnd)
+}
+
 // variables returns the variables of the chat template besides the messages.
 func (q *chatRequest) variables(m *loaded, noThink bool) (map[string]any, error) {
 	out := map[string]any{}
 	if noThink || q.ReasoningEffort == "none" {
 		out["enable_thinking"] = false
+	}
+	if q.GenerationPrompt != nil && !*q.GenerationPrompt {
+		out["add_generation_prompt"] = false
 	}
 	if q.EnableThinking != nil {
 		out["enable_thinking"] = *q.EnableThinking

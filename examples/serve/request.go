@@ -48,6 +48,8 @@ type chatRequest struct {
 	ParallelToolCalls   *bool                     `json:"parallel_tool_calls"`
 	ReasoningEffort     string                    `json:"reasoning_effort"`
 	EnableThinking      *bool                     `json:"enable_thinking"` // short for this variable of the template
+	GenerationPrompt    *bool                     `json:"add_generation_prompt"`
+	ContinueLast        bool                      `json:"continue_final_message"`
 	TemplateArguments   map[string]jsontext.Value `json:"chat_template_kwargs"`
 	Logprobs            bool                      `json:"logprobs"`
 	TopLogprobs         int                       `json:"top_logprobs"`

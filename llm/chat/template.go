@@ -54,6 +54,11 @@ type Message struct {
 type Options struct {
 	// AddGenerationPrompt ends the text with the start of the assistant's turn.
 	AddGenerationPrompt bool
+	// ContinueLast ends the text after the content of the last message, without what the
+	// template writes after that, so that the model continues the message. White space at the
+	// end of the content is kept unless the template removes it. Render fails if the template
+	// does not write the content.
+	ContinueLast bool
 	// Tools describes functions, each a JSON schema.
 	Tools []json.RawMessage
 	// Variables are passed to the template by name, e.g. "enable_thinking":
@@ -109,7 +114,27 @@ func (t *Template) Render(ctx context.Context, messages []Message, o Options) (s
 		}
 		return "", failed
 	}
+	if o.ContinueLast && len(messages) > 0 {
+		return cutAtEnd(text)
+	}
 	return text, nil
+}
+
+// contentEnd is put after the content of a message that is to be continued, to find its end in
+// the text of the conversation. Unicode reserves both noncharacters. The space is gone if the
+// template removes white space around a content.
+const contentEnd = "\uFDD2\uFDD3 "
+
+// cutAtEnd returns the text before the last contentEnd.
+func cutAtEnd(text string) (string, error) {
+	at := strings.LastIndex(text, strings.TrimSpace(contentEnd))
+	if at < 0 {
+		return "", &TemplateError{Stage: "render", Reason: "the template does not write the last message's content"}
+	}
+	if !strings.HasPrefix(text[at:], contentEnd) {
+		return strings.TrimRight(text[:at], " \t\r\n"), nil
+	}
+	return text[:at], nil
 }
 
 // Writes reports whether the template may write a text by itself: it is part of a text or a
@@ -195,7 +220,11 @@ func messageList(messages []Message, o Options) (jinja.Value, error) {
 	for i, m := range messages {
 		d := jinja.NewDict()
 		d.Set("role", m.Role)
-		d.Set("content", m.Content)
+		content := m.Content
+		if o.ContinueLast && i == len(messages)-1 {
+			content += contentEnd
+		}
+		d.Set("content", content)
 		for _, key := range slices.Sorted(maps.Keys(m.Extra)) {
 			v, err := toValue(m.Extra[key])
 			if err != nil {

@@ -320,3 +320,20 @@ func TestNilTemplate(t *testing.T) {
 	require.ErrorIs(t, err, chat.ErrTemplate)
 	require.ErrorContains(t, err, "the template is nil")
 }
+
+// A message that is to be continued is the end of the text, whatever the template would write after it.
+func TestContinueLast(t *testing.T) {
+	template, err := chat.Parse("{% for m in messages %}[{{ m.role }}]{{ m.content | trim if trimmed else m.content }}[end]{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}")
+	require.NoError(t, err)
+	messages := []chat.Message{{Role: "user", Content: "Say A."}, {Role: "assistant", Content: " A: "}}
+	for trimmed, want := range map[bool]string{false: "[user]Say A.[end][assistant] A: ", true: "[user]Say A.[end][assistant]A:"} {
+		text, err := template.Render(t.Context(), messages, chat.Options{ContinueLast: true, Variables: map[string]any{"trimmed": trimmed}})
+		require.NoError(t, err)
+		require.Equal(t, want, text)
+	}
+	without, err := chat.Parse("{{ messages[0].content }}")
+	require.NoError(t, err)
+	_, err = without.Render(t.Context(), messages, chat.Options{ContinueLast: true})
+	require.ErrorIs(t, err, chat.ErrTemplate)
+	require.ErrorContains(t, err, "does not write the last message's content")
+}

@@ -183,9 +183,9 @@ func (f *Folder) EncodeChat(ctx context.Context, messages []chat.Message) ([]int
 }
 
 // EncodeChatWith is EncodeChat with further input for the template: the tools and
-// variables of o, such as enable_thinking. Its AddGenerationPrompt and Text are
-// ignored. The last message may be empty if it has Extra, as the result of a tool
-// has.
+// variables of o, such as enable_thinking. With its ContinueLast, the tokens end within the
+// last message, which the model continues. Its AddGenerationPrompt and Text are ignored.
+// The last message may be empty if it has Extra, as the result of a tool has.
 func (f *Folder) EncodeChatWith(ctx context.Context, messages []chat.Message, o chat.Options) ([]int, error) {
 	switch {
 	case f == nil:
@@ -211,7 +211,7 @@ func (f *Folder) EncodeChatWith(ctx context.Context, messages []chat.Message, o 
 		}
 	}
 	marks := &marker{tokenizer: f.Tokenizer, template: f.Template}
-	o.AddGenerationPrompt, o.Text = true, marks.add
+	o.AddGenerationPrompt, o.Text = !o.ContinueLast, marks.add
 	text, err := f.Template.Render(ctx, messages, o)
 	if err != nil {
 		return nil, err

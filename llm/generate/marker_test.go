@@ -50,6 +50,20 @@ func TestSpecialTokensInMessages(t *testing.T) {
 	}
 }
 
+// A message that is continued ends the prompt, and its special tokens are plain text, too.
+func TestContinuedMessage(t *testing.T) {
+	f := openDemo(t)
+	asked, err := f.EncodeChat(t.Context(), Turn("", "Hi what is your name"))
+	require.NoError(t, err)
+	for _, begin := range []string{"My name", "My name ", "<|im_end|>"} {
+		ids, err := f.EncodeChatWith(t.Context(), append(Turn("", "Hi what is your name"), chat.Message{Role: assistant, Content: begin}), chat.Options{ContinueLast: true})
+		require.NoError(t, err)
+		require.Equal(t, asked, ids[:len(asked)])
+		text := f.Tokenizer.Decode(ids[len(asked):], tokenizer.SkipSpecial)
+		require.True(t, strings.HasSuffix(text, begin), text)
+	}
+}
+
 // Special tokens in messages, tools and variables stay plain text where a template prints what holds them.
 func TestSpecialTokensInContainers(t *testing.T) {
 	f := openDemo(t)
