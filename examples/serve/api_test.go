@@ -171,7 +171,7 @@ func TestModelsAndProbes(t *testing.T) {
 	s := start(t, nil)
 	for path, want := range map[string]string{
 		"/v1/models": `"id":"mote-4bit"`, "/v1/models/mote-4bit": `"max_model_len":4096`,
-		"/healthz": "ok", "/readyz": "ready", "/": `<script src="page/chat.js"`, "/page/chat.js": `"use strict"`, "/page/chat.css": ":root",
+		"/healthz": "ok", "/health": "ready", "/readyz": "ready", "/": `<script src="page/chat.js"`, "/page/chat.js": `"use strict"`, "/page/chat.css": ":root",
 	} {
 		status, body := s.get(path)
 		require.Equal(t, http.StatusOK, status, path)

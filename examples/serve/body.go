@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +30,10 @@ func (s *server) readJSON(w http.ResponseWriter, r *http.Request, into any) erro
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		// This also prevents forms of other sites from posting here in a browser.
 		return &apiError{status: http.StatusUnsupportedMediaType, message: "the Content-Type is not application/json"}
+	}
+	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		// A small body could become a very large one.
+		return &apiError{status: http.StatusUnsupportedMediaType, message: fmt.Sprintf("the Content-Encoding is %q, and only a body as it is can be read", coding)}
 	}
 	body := &countedBody{Reader: http.MaxBytesReader(w, r.Body, s.options.maxBody), all: &s.bodyBytes, most: s.options.maxBody}
 	defer body.release()

@@ -96,3 +96,22 @@ func TestLongTexts(t *testing.T) {
 	require.Less(t, len(s.said.String()), 5000)
 	require.Equal(t, strings.Repeat("x", 499)+"…", brief(strings.Repeat("x", 499)+"ö"))
 }
+
+// A body that is compressed is refused for that reason, not as broken JSON.
+func TestCompressedBodies(t *testing.T) {
+	s := start(t, nil)
+	for coding, status := range map[string]int{"gzip": http.StatusUnsupportedMediaType, "identity": http.StatusOK} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/completions", strings.NewReader(`{"prompt":"x","max_tokens":1}`))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Content-Encoding", coding)
+		response, err := s.http.Client().Do(r)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		a := s.read(response)
+		require.Equal(t, status, a.status)
+		if status != http.StatusOK {
+			require.Contains(t, a.Error.Message, "gzip")
+		}
+	}
+}

@@ -126,6 +126,9 @@ func (e *apiError) write(w http.ResponseWriter) {
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
 	}
+	if e.status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
 	if e.status == http.StatusServiceUnavailable {
 		w.Header().Set("Connection", "close")
 	}

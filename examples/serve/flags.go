@@ -26,6 +26,7 @@ type options struct {
 	listen, apiKey  string
 	tlsCert, tlsKey string
 	logJSON         bool
+	origins         []string // whose pages may use the server
 	// The model:
 	dir, name             string
 	devices               []string
@@ -54,6 +55,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.Func("api-key", "`key` that requests to /v1 must carry (default: $SERVE_API_KEY, which other users cannot see; without one, no key is required)", o.setKey)
 	fs.StringVar(&o.tlsCert, "tls-cert", "", "`file` of the certificate, for HTTPS")
 	fs.StringVar(&o.tlsKey, "tls-key", "", "`file` of the certificate's key")
+	fs.Func("allow-origin", "`origin`, such as https://example.com, whose pages may use the server in a browser, or * for all; give one flag for each (default: only the server's own page)", o.addOrigin)
 	fs.BoolVar(&o.logJSON, "log-json", false, "log in JSON")
 	fs.StringVar(&o.dir, "model", "", "`folder` of a checkpoint in MLX's format (default: the embedded demo model)")
 	fs.StringVar(&o.name, "name", "", "`name` of the model in the API (default: the folder's)")

@@ -332,7 +332,7 @@ func TestNotReady(t *testing.T) {
 	s := newServer(o, newTestLog(&testLog{t: t}))
 	for reason, prepare := range map[string]func(){"loading": func() {}, "draining": func() { s.draining.Store(true) }} {
 		prepare()
-		for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/v1/models": 503, "/metrics": 200} {
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/health": 503, "/v1/models": 503, "/metrics": 200} {
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 			require.Equal(t, want, w.Code, path)

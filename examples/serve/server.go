@@ -59,6 +59,7 @@ func newServer(o *options, log *slog.Logger) *server {
 	handle("GET /v1/models", s.listModels)
 	handle("GET /v1/models/{id...}", s.showModel)
 	s.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
+	s.routes.HandleFunc("GET /health", s.ready) // as vLLM and llama.cpp's server call it
 	s.routes.HandleFunc("GET /readyz", s.ready)
 	s.routes.Handle("GET /metrics", s.metrics.handler())
 	s.routes.HandleFunc("GET /{$}", page)
@@ -270,7 +271,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.options.stall)) // if it cannot be set, there is no limit
 	}
-	s.routes.ServeHTTP(&recorder{w, n, s.options.stall}, r)
+	out := &recorder{w, n, s.options.stall}
+	if !s.allowOrigin(out, r) {
+		s.routes.ServeHTTP(out, r)
+	}
 }
 
 var errPanic = errors.New("panic")

@@ -207,6 +207,13 @@ func TestChat(t *testing.T) {
 	require.Equal(t, a.Choices[0].Message.Reasoning, reasoning)
 	require.Greater(t, last, 20)
 
+	for more, nulls := range map[string]bool{`"stream_options":{"include_usage":true},`: true, "": false} {
+		response := s.request(t.Context(), "/v1/chat/completions", `{"stream":true,"max_tokens":3,`+more+question+`}`)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.Equal(t, nulls, strings.Contains(string(body), `"usage":null`))
+	}
+
 	quick := s.post("/v1/chat/completions", `{"chat_template_kwargs":{"enable_thinking":false},`+question+`}`)
 	require.Empty(t, quick.Choices[0].Message.Reasoning)
 	require.Equal(t, name, quick.Choices[0].Message.Content)

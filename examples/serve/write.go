@@ -23,7 +23,7 @@ type completion struct {
 	Created int64    `json:"created"`
 	Model   string   `json:"model"`
 	Choices []choice `json:"choices"`
-	Usage   *usage   `json:"usage,omitzero"`
+	Usage   any      `json:"usage,omitzero"` // *usage; a nil pointer is null, in a stream that ends with it
 }
 
 type choice struct {
@@ -154,7 +154,11 @@ func (o *events) delta(d delta) error {
 	default:
 		one.Delta = &fields{Role: "assistant", Content: quoted("")}
 	}
-	return o.send(o.completion("chat.completion.chunk", one))
+	event := o.completion("chat.completion.chunk", one)
+	if o.usage {
+		event.Usage = (*usage)(nil)
+	}
+	return o.send(event)
 }
 
 func (o *events) end(_ http.ResponseWriter, g *generation, c counts, err error) error {
