@@ -48,29 +48,35 @@ func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *load
 	return s.run(w, r, m, g, &q.common, [][]int{ids})
 }
 
-// chat returns the generation that answers a chat, and the tokens of its prompt.
-func (s *server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generation, []int, error) {
+// encode returns the tokens of the prompt of a valid request.
+func (q *chatRequest) encode(ctx context.Context, m *loaded, noThink bool) ([]int, error) {
 	if err := q.check(m); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := m.checkSize(q.size()); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := q.checkContinued(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	messages, err := q.conversation()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	variables, err := q.variables(m, s.options.noThink)
+	variables, err := q.variables(m, noThink)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	ids, err := m.folder.EncodeChatWith(ctx, messages, chat.Options{Tools: q.Tools, Variables: variables, ContinueLast: q.ContinueLast})
 	if errors.Is(err, generate.ErrPrompt) {
 		err = bad("messages", "%v", err)
 	}
+	return ids, err
+}
+
+// chat returns the generation that answers a chat, and the tokens of its prompt.
+func (s *server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generation, []int, error) {
+	ids, err := q.encode(ctx, m, s.options.noThink)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -56,6 +56,8 @@ func newServer(o *options, log *slog.Logger) *server {
 	handle("POST /v1/completions", working(s, s.completions))
 	handle("POST /v1/responses", working(s, s.responses))
 	handle("POST /v1/embeddings", working(s, s.embeddings))
+	handle("POST /tokenize", working(s, s.tokenize))
+	handle("POST /detokenize", working(s, s.detokenize))
 	handle("GET /v1/models", s.listModels)
 	handle("GET /v1/models/{id...}", s.showModel)
 	s.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
