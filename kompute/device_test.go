@@ -2,8 +2,10 @@ package kompute
 
 import (
 	"runtime"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -27,6 +29,22 @@ func TestSelectDevice(t *testing.T) {
 	_, err = selectDevice(list, "radeon")
 	require.ErrorIs(t, err, ErrNoDevice)
 	require.ErrorContains(t, err, `"radeon"; there are 0: NVIDIA H200, 1: Old One, 2: llvmpipe`)
+}
+
+// Reopen may be called by several goroutines at once, as other methods.
+func TestReopenFromManyGoroutines(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() {
+				again, err := d.Reopen(bg)
+				if assert.NoError(t, err) {
+					assert.NoError(t, again.Close())
+				}
+			})
+		}
+		calls.Wait()
+	})
 }
 
 func TestGPUsLeavesOutCPUDrivers(t *testing.T) {

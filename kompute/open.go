@@ -44,7 +44,7 @@ func Open(spec string, opts ...Option) (*Device, error) {
 	}
 	d.reopen = func() (*Device, error) {
 		if uuid := d.info.UUID; uuid != "" {
-			spec = "vulkan:" + uuid
+			return Open("vulkan:"+uuid, opts...)
 		}
 		return Open(spec, opts...)
 	}
