@@ -181,8 +181,8 @@ func forElements[T Element](v *View) ([]T, error) {
 	}
 	if size := sizeOf[T](); v.size > v.st.bytes/size {
 		most, _ := hostMemorySize()
-		if most <= 0 { // unknown
-			most = math.MaxInt64
+		if most <= 0 || most > math.MaxInt { // unknown, or more than this process can have
+			most = math.MaxInt
 		}
 		if int64(v.size) > most/int64(size) {
 			return nil, &OpError{Op: "read", Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: "more elements than the memory can hold", Err: ErrTooLarge}
