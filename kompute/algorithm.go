@@ -19,28 +19,25 @@ type algorithmResource struct {
 // create creates the native kernel.
 func (a *Algorithm) create(b *vulkanBackend, spirv []uint32) error {
 	d := a.device
-	d.mu.Lock()
-	if d.closed.Load() {
-		d.mu.Unlock()
-		return fmt.Errorf("the device is %w", ErrClosed)
-	}
-	d.users++
-	d.mu.Unlock()
-	handle, err := b.native.createAlgorithm(spirv, len(a.args), a.spec, 4*len(a.push), a.subgroup)
-	if err == nil {
-		if err = a.check(b, handle); err != nil {
-			b.native.destroyAlgorithm(handle)
+	err := d.using(func() error {
+		handle, err := b.native.createAlgorithm(spirv, len(a.args), a.spec, 4*len(a.push), a.subgroup)
+		if err != nil {
+			return err
 		}
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.leave()
+		if err := a.check(b, handle); err != nil {
+			b.native.destroyAlgorithm(handle)
+			return err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		a.handle = handle
+		a.res = &algorithmResource{d: d, native: b.native, handle: handle}
+		d.algorithms[a.res] = struct{}{}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("algorithm: %w", err)
 	}
-	a.handle = handle
-	a.res = &algorithmResource{d: d, native: b.native, handle: handle}
-	d.algorithms[a.res] = struct{}{}
 	runtime.AddCleanup(a, func(r *algorithmResource) { r.close() }, a.res)
 	return nil
 }

@@ -2,7 +2,9 @@ package kompute
 
 import (
 	"context"
+	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -171,4 +173,48 @@ func TestWaitingWhileALostStreamCloses(t *testing.T) {
 	require.ErrorIs(t, during, ErrDeviceLost)
 	require.ErrorIs(t, ev.Wait(bg), ErrDeviceLost)
 	_ = d.Close() // it counts as lost
+}
+
+// makingBackend makes the memory of storage slowly: Close is called meanwhile.
+type makingBackend struct {
+	backend
+	d     *Device
+	freed chan struct{}
+	early bool
+}
+
+func (b *makingBackend) make() error {
+	go func() { _ = b.d.Close() }()
+	select {
+	case <-b.freed:
+		b.early = true
+	case <-time.After(20 * time.Millisecond):
+	}
+	return nil
+}
+
+func (b *makingBackend) wrap(*storage, []byte) error { return b.make() }
+func (b *makingBackend) giveMapped(*storage) error   { return b.make() }
+func (b *makingBackend) fill(*storage, []byte) error { return b.make() }
+func (b *makingBackend) close()                      { close(b.freed) }
+
+// A device is not freed while tensors are made on it.
+func TestCloseWaitsForTensorsThatAreBeingMade(t *testing.T) {
+	for name, tensor := range map[string]func(d *Device) (io.Closer, error){
+		"New":       func(d *Device) (io.Closer, error) { return New(d, upTo(2)) },
+		"Zeros":     func(d *Device) (io.Closer, error) { return Zeros[float32](d, 2) },
+		"Wrap":      func(d *Device) (io.Closer, error) { return Wrap(d, DTypeUint8, make([]byte, 2), nil, 2) },
+		"NewMapped": func(d *Device) (io.Closer, error) { return NewMapped[float32](d, 2) },
+	} {
+		d := openTest(t, "cpu")
+		b := &makingBackend{backend: d.backend, d: d, freed: make(chan struct{})}
+		d.backend = b
+		x, err := tensor(d)
+		require.NoError(t, err, name)
+		require.False(t, b.early, name)
+		require.NoError(t, x.Close())
+		require.NoError(t, d.Close())
+		_, err = tensor(d)
+		require.ErrorIs(t, err, ErrClosed, name)
+	}
 }

@@ -38,7 +38,8 @@ func (t *Tensor[T]) fill(op string, data []T) error {
 
 // fill sets the first content of new storage; nil means zeros.
 func (v *View) fill(op string, data []byte) error {
-	if err := v.st.dev.backend.fill(v.st, data); err != nil {
+	d := v.st.dev
+	if err := d.using(func() error { return d.backend.fill(v.st, data) }); err != nil {
 		return &OpError{Op: op, Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Err: err}
 	}
 	v.st.filled = true // no one else can use it yet

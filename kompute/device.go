@@ -3,7 +3,6 @@ package kompute
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"runtime"
@@ -120,24 +119,22 @@ func (d *Device) newStream(opts []StreamOption) (*Stream, error) {
 			set(s)
 		}
 	}
-	d.mu.Lock()
-	if d.closed.Load() {
-		d.mu.Unlock()
-		return nil, fmt.Errorf("the device is %w", ErrClosed)
-	}
-	d.users++
-	d.mu.Unlock()
-	q, err := d.backend.newQueue(s)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.leave()
+	err := d.using(func() error {
+		q, err := d.backend.newQueue(s)
+		if err != nil {
+			return err
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		s.queue = q
+		d.numbered++
+		s.number = d.numbered
+		d.streams[s] = struct{}{}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	s.queue = q
-	d.numbered++
-	s.number = d.numbered
-	d.streams[s] = struct{}{}
 	return s, nil
 }
 

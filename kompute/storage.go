@@ -83,7 +83,8 @@ func (d *Device) newStorage(bytes int, give func(*storage) error) (*storage, err
 	if give == nil {
 		return st, nil
 	}
-	if err = d.retryOutOfMemory(func() error { return give(st) }); err != nil {
+	err = d.using(func() error { return d.retryOutOfMemory(func() error { return give(st) }) })
+	if err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		st.release()
@@ -103,10 +104,12 @@ func (d *Device) admit(res *resource) error {
 	return nil
 }
 
+var errDeviceClosed = fmt.Errorf("the device is %w", ErrClosed)
+
 // admitBytes returns an error if the device cannot take one more storage.
 func (d *Device) admitBytes(bytes int64) error {
 	if d.closed.Load() {
-		return fmt.Errorf("the device is %w", ErrClosed)
+		return errDeviceClosed
 	}
 	if free := d.budget - d.liveBytes; d.budget > 0 && bytes > free {
 		return &MemoryError{Requested: bytes, Available: max(free, 0), Budget: d.budget}
@@ -240,6 +243,20 @@ func (st *storage) use(what string) error {
 func (st *storage) leave() {
 	st.unpin()
 	st.dev.leave()
+}
+
+// using calls f, which uses the device, and makes Close wait for it; after Close it returns ErrClosed instead.
+func (d *Device) using(f func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed.Load() {
+		return errDeviceClosed
+	}
+	d.users++
+	defer d.leave()
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	return f()
 }
 
 // leave ends a use of the device that Close waits for. d.mu is held.
