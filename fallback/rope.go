@@ -115,7 +115,7 @@ func newTable(p RoPEParams, freqs *array.Array, steps int) *ropeTable {
 	parallel(steps, 40*float64(half), func(lo, hi int) {
 		for step := lo; step < hi; step++ {
 			at := step * half
-			waves.angles(float32(p.Offset+step)*p.Scale, t.cos[at:at+half], t.sin[at:at+half])
+			waves.angles(float32(int64(p.Offset)+int64(step))*p.Scale, t.cos[at:at+half], t.sin[at:at+half])
 		}
 	})
 	return t
