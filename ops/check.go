@@ -114,10 +114,6 @@ func (c *call) broadcast(operands ...opdef.Operand) []int {
 			return nil
 		}
 	}
-	if !countable(shape) {
-		c.fail(kompute.ErrTooLarge, "the common shape %v has more than %d elements", shape, uint32(maxElements))
-		return nil
-	}
 	for _, o := range operands {
 		c.stretch(o, shape)
 	}
@@ -131,7 +127,11 @@ func (c *call) stretch(o opdef.Operand, shape []int) {
 		return
 	}
 	l, err := c.args[i].View.Layout().Broadcast(shape...)
-	if err != nil {
+	switch {
+	case err != nil && !countable(shape):
+		c.fail(kompute.ErrTooLarge, "the shape %v has more than %d elements", shape, uint32(maxElements))
+		return
+	case err != nil:
 		c.fail(kompute.ErrShape, "shape %v does not broadcast to %v", c.args[i].View.Layout().Shape, shape)
 		return
 	}
@@ -141,6 +141,17 @@ func (c *call) stretch(o opdef.Operand, shape []int) {
 // relayout replaces an operand by another view of the same storage.
 func (c *call) relayout(o opdef.Operand, l array.Layout) {
 	c.args[o.Index].View = c.args[o.Index].View.WithLayout(l)
+}
+
+// sum adds up lengths along an axis.
+func (c *call) sum(lengths ...int) (sum int) {
+	for _, n := range lengths {
+		if sum += n; sum < 0 { // it has overflowed
+			c.fail(kompute.ErrTooLarge, "lengths %v along an axis", slices.Clone(lengths))
+			return 0
+		}
+	}
+	return sum
 }
 
 // lastAxis returns the length of the last axis, which must exist.

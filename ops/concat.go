@@ -46,7 +46,7 @@ func Concat[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tenso
 			break
 		}
 		if i > 0 {
-			shape[axis] += c.follows(shape, l.Shape, axis)
+			shape[axis] = c.sum(shape[axis], c.follows(shape, l.Shape, axis))
 			continue
 		}
 		var err error

@@ -60,7 +60,7 @@ func pad[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], params opde
 		case params.Edge != 0 && n == 0 && w != [2]int{}:
 			c.fail(kompute.ErrShape, "axis %d of %v has no edge", i, l.Shape)
 		}
-		shape[i], params.Low[i] = w[0]+n+w[1], uint32(w[0])
+		shape[i], params.Low[i] = c.sum(w[0], n, w[1]), uint32(w[0])
 	}
 	return result[T](c, shape, params, padCPU)
 }

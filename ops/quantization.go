@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"math"
+
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -103,6 +105,10 @@ func quantized[S Scale](c *call, m matrix, w *kompute.Tensor[uint32], scales, bi
 		return nil
 	}
 	words := wl.Dim(-1)
+	if words > math.MaxInt/32 {
+		c.fail(kompute.ErrTooLarge, "rows of %d words", words)
+		return nil
+	}
 	k := words * 32 / q.Bits
 	if words*32%q.Bits != 0 || k%q.GroupSize != 0 {
 		c.fail(kompute.ErrShape, "rows of %d words are not whole groups of %d codes of %d bits", words, q.GroupSize, q.Bits)

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"math"
 	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -66,7 +67,7 @@ func repeat[T kompute.Element](c *call, x array.Layout, reps []int, inner bool) 
 		if n < 0 {
 			c.fail(kompute.ErrInvalid, "%d times along axis %d", n, i)
 		}
-		if n > 0 && shape[i] > maxElements/n {
+		if n > 0 && shape[i] > math.MaxInt/n {
 			c.fail(kompute.ErrTooLarge, "axis %d of %v %d times", i, x.Shape, n)
 		}
 		shape[i] *= n

@@ -2,6 +2,7 @@ package optest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -140,6 +141,10 @@ func gatherAxisSuite() suite {
 			{"shape", kompute.ErrShape, take(1, []int{2, 3}, []int{4, 3})},
 			{"result size", kompute.ErrTooLarge, func(e *env) error {
 				return ops.TakeAlongAxis(e.s, e.repeated(1<<17, 1), own(e.t, e.i32(1, 1).Broadcast(1, 1<<17)), 1).Err()
+			}},
+			{"uncountable result", kompute.ErrTooLarge, func(e *env) error {
+				const n = min(math.MaxUint32, math.MaxInt)
+				return ops.TakeAlongAxis(e.s, e.repeated(n, 1), own(e.t, e.i32(1, 1).Broadcast(1, n)), 1).Err()
 			}},
 		},
 	}
