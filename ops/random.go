@@ -67,13 +67,8 @@ func Normal[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], m
 // random checks the state and the shape, and enqueues the op.
 func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int, p fallback.RandomParams) *kompute.Tensor[T] {
 	c.shape("the state", input(c, opdef.Random.State.Called("the state"), state), RandomStateSize)
-	for _, n := range shape {
-		if n < 0 {
-			c.fail(kompute.ErrShape, "the shape %v", shape)
-		}
-	}
 	params := opdef.RandomParams{Kind: p.Kind, First: p.First, Scale: p.Scale, Limit: p.Limit}
-	return result[T](c, shape, params, randomCPU)
+	return result[T](c, c.newShape(shape), params, randomCPU)
 }
 
 // Categorical draws an index from each row of logits [..., V] in proportion to
@@ -110,7 +105,7 @@ func below(dtype array.DType, v float32) float32 {
 	case array.BFloat16:
 		step = 1 << 16
 	case array.Float16:
-		if abs := math.Abs(float64(v)); abs <= 0x1p-14 && !(v == 0x1p-14*-1) {
+		if abs := math.Abs(float64(v)); abs <= 0x1p-14 {
 			return v - 0x1p-24 // the numbers around zero are that far apart
 		}
 		step = 1 << 13
