@@ -31,7 +31,7 @@ func New[T Element](d *Device, data []T, shape ...int) (*Tensor[T], error) {
 // fill gives fresh storage its content.
 func (t *Tensor[T]) fill(op string, data []T) error {
 	if len(data) != t.Size() {
-		return &OpError{Op: op, Shapes: [][]int{t.Shape()}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements given", len(data)), Err: ErrShape}
+		return t.v.refused(op, fmt.Sprintf("%d elements given", len(data)), ErrShape)
 	}
 	return t.v.fill(op, array.Bytes(data))
 }
@@ -40,7 +40,7 @@ func (t *Tensor[T]) fill(op string, data []T) error {
 func (v *View) fill(op string, data []byte) error {
 	d := v.st.dev
 	if err := d.using(func() error { return d.backend.fill(v.st, data) }); err != nil {
-		return &OpError{Op: op, Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Err: err}
+		return v.refused(op, "", err)
 	}
 	v.st.filled = true // no one else can use it yet
 	return nil

@@ -78,12 +78,12 @@ func (m *Mapped[T]) access(what string, from, n int, f func(elements []T)) error
 	}
 	st := t.v.st
 	if from < 0 || from > t.Size()-n {
-		return &OpError{Op: what, Shapes: [][]int{t.Shape()}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements from %d on", n, from), Err: ErrShape}
+		return t.v.refused(what, fmt.Sprintf("%d elements from %d on", n, from), ErrShape)
 	}
 	st.dev.mu.Lock() // keeps the memory from being freed
 	defer st.dev.mu.Unlock()
 	if err := t.v.usable(); err != nil {
-		return err
+		return t.v.refused(what, "", err)
 	}
 	if err := st.hostAccess(what); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (v *View) startRead(s *Stream) (readback, error) {
 		return nil, err
 	}
 	if v.st.dev != s.dev {
-		return nil, &OpError{Op: "read", Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: "a tensor on " + v.st.dev.info.Name, Err: ErrDevice}
+		return nil, v.refused("read", "a tensor on "+v.st.dev.info.Name, ErrDevice)
 	}
 	if err := s.failCapture("read", "the region would have to run", nil); err != nil {
 		return nil, err

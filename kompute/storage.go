@@ -225,12 +225,9 @@ func (st *storage) free() {
 	st.shared, st.source = nil, nil
 }
 
-// use pins the storage for a call that reads or writes it on the host, and
-// keeps the device open until leave. dev.mu is held.
+// use pins the storage, which is usable, for a call that reads or writes it on the
+// host, and keeps the device open until leave. dev.mu is held.
 func (st *storage) use(what string) error {
-	if err := st.usable(); err != nil {
-		return err
-	}
 	if err := st.hostAccess(what); err != nil {
 		return err
 	}

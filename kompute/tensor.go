@@ -1,8 +1,8 @@
 package kompute
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"unsafe"
@@ -28,7 +28,7 @@ func As[T Element](v *View) (*Tensor[T], error) {
 		return nil, err
 	}
 	if want := array.DTypeOf[T](); v.dtype != want {
-		return nil, &OpError{Op: "as", Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: "the elements are not " + want.String(), Err: ErrDType}
+		return nil, v.refused("as", "the elements are not "+want.String(), ErrDType)
 	}
 	return (*Tensor[T])(unsafe.Pointer(v)), nil // a Tensor is a View and nothing else
 }
@@ -100,9 +100,11 @@ func (t *Tensor[T]) viewIn(out *Tensor[T], op string, l array.Layout, err error)
 	case v.st == nil:
 		out.v.err = v.Err()
 	case err != nil:
-		out.v.err = &OpError{Op: op, Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: err.Error(), Err: ErrShape}
+		out.v.err = v.refused(op, err.Error(), ErrShape)
 	default:
-		v.derive(&out.v, v.dtype, l)
+		if err := v.derive(&out.v, l); err != nil {
+			out.v.err = v.refused(op, "", err)
+		}
 	}
 	if out.v.err != nil {
 		out.v.dtype = array.DTypeOf[T]()
@@ -185,7 +187,7 @@ func forElements[T Element](v *View) ([]T, error) {
 			most = math.MaxInt
 		}
 		if int64(v.size) > most/int64(size) {
-			return nil, &OpError{Op: "read", Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: "more elements than the memory can hold", Err: ErrTooLarge}
+			return nil, v.refused("read", "more elements than the memory can hold", ErrTooLarge)
 		}
 	}
 	return make([]T, v.size), nil
@@ -199,7 +201,7 @@ func (t *Tensor[T]) ReadInto(ctx context.Context, dst []T) error {
 	}
 	l := t.v.layout
 	if len(dst) != l.Size() {
-		return &OpError{Op: "read", Shapes: [][]int{l.Shape}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("into %d elements", len(dst)), Err: ErrShape}
+		return t.v.refused("read", fmt.Sprintf("into %d elements", len(dst)), ErrShape)
 	}
 	size := sizeOf[T]()
 	lo, hi := t.v.extentBytes()
@@ -223,7 +225,7 @@ func (t *Tensor[T]) Write(ctx context.Context, data []T) error {
 	}
 	l := t.v.layout
 	if len(data) != l.Size() || overlaps(l) {
-		return &OpError{Op: "write", Shapes: [][]int{l.Shape}, DTypes: []DType{t.v.dtype}, Reason: fmt.Sprintf("%d elements into strides %v", len(data), l.Strides), Err: ErrShape}
+		return t.v.refused("write", fmt.Sprintf("%d elements into strides %v", len(data), l.Strides), ErrShape)
 	}
 	return t.v.onHost(ctx, "write", func() error { return t.v.st.dev.backend.write(ctx, &t.v, array.Bytes(data)) })
 }
@@ -252,17 +254,14 @@ func (v *View) onHost(ctx context.Context, what string, f func() error) error {
 // hostUse returns why the host cannot read or write the view's elements, or nil
 // after marking the storage as in use. dev.mu is held.
 func (v *View) hostUse(what string) error {
-	if err := errors.Join(v.usable(), v.inside()); err != nil {
-		return err
+	err := cmp.Or(v.usable(), v.inside())
+	if err == nil && what == "write" && v.st.readOnly {
+		err = fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
 	}
-	whole := false
-	if what == "write" {
-		if v.st.readOnly {
-			return fmt.Errorf("wrapped memory is read-only: %w", ErrInvalid)
-		}
-		whole = wholeStorage(v.layout, v.st.bytes/v.dtype.Size())
+	if err != nil {
+		return v.refused(what, "", err)
 	}
-	if !whole {
+	if whole := what == "write" && wholeStorage(v.layout, v.st.bytes/v.dtype.Size()); !whole {
 		if err := v.st.contentErr(); err != nil {
 			return err
 		}

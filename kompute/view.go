@@ -163,18 +163,23 @@ func (v *View) extentBytes() (lo, hi int) {
 	return v.lo * v.dtype.Size(), v.hi * v.dtype.Size()
 }
 
+// refused returns the error of an operation on the view.
+func (v *View) refused(op, reason string, err error) error {
+	return &OpError{Op: op, Shapes: [][]int{v.layout.Shape}, DTypes: []DType{v.dtype}, Reason: reason, Err: err}
+}
+
 // derive sets dst to a view that keeps v's storage open.
-func (v *View) derive(dst *View, dtype DType, l Layout) {
+func (v *View) derive(dst *View, l Layout) error {
 	d := v.st.dev
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := v.usable(); err != nil {
-		dst.err = err
-		return
+		return err
 	}
 	v.st.refs++
-	dst.place(v.st, dtype, l)
+	dst.place(v.st, v.dtype, l)
 	dst.gen = v.st.gen
+	return nil
 }
 
 // wholeStorage reports whether l maps its elements one to one to the first n

@@ -279,3 +279,24 @@ func TestWholeStorage(t *testing.T) {
 	require.False(t, wholeStorage(array.Layout{Shape: []int{2, 2, 2}, Strides: []int{1, 1, 5}}, 8))
 	require.True(t, wholeStorage(array.Layout{}, 1))
 }
+
+// Errors of what the host does with a tensor name the operation and the tensor.
+func TestErrorsOfTheHostNameTheTensor(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		v, err := Wrap(d, DTypeUint8, []byte{1, 2}, nil, 2)
+		require.NoError(t, err)
+		w, err := As[uint8](v)
+		require.NoError(t, err)
+		require.EqualError(t, w.Write(bg, []uint8{3, 4}), "write uint8[2]: wrapped memory is read-only: invalid argument")
+		require.NoError(t, w.Close())
+		_, err = w.Read(bg)
+		require.EqualError(t, err, "read uint8[2]: the tensor is closed")
+		_, err = w.ReadAsync(newStream(t, d)).Wait(bg)
+		require.EqualError(t, err, "read uint8[2]: the tensor is closed")
+		require.EqualError(t, w.Reshape(1, 2).Err(), "reshape uint8[2]: the tensor is closed")
+		m, err := NewMapped[float32](d, 3)
+		require.NoError(t, err)
+		require.NoError(t, m.Close())
+		require.EqualError(t, m.Peek(make([]float32, 3), 0), "peek float32[3]: the tensor is closed")
+	})
+}
