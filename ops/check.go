@@ -83,6 +83,13 @@ func optional[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T])
 	return input(c, o, t), true
 }
 
+// optionalRow is optional for an operand of one axis, which has that many elements.
+func optionalRow[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T], n int) {
+	if l, present := optional(c, o, t); present {
+		c.shape(o.Name, l, n)
+	}
+}
+
 // countable reports whether a shape has at most maxElements elements.
 func countable(shape []int) bool {
 	if slices.Contains(shape, 0) {
@@ -154,6 +161,18 @@ func (c *call) sum(lengths ...int) (sum int) {
 	return sum
 }
 
+// axis resolves an axis of an operand, which may count from the end.
+func (c *call) axis(l array.Layout, axis int) int {
+	if c.err != nil {
+		return 0
+	}
+	axis, err := l.Axis(axis)
+	if err != nil {
+		c.fail(kompute.ErrShape, "%v", err)
+	}
+	return axis
+}
+
 // lastAxis returns the length of the last axis, which must exist.
 func (c *call) lastAxis(name string, l array.Layout) int {
 	if c.err == nil && l.Rank() == 0 {
@@ -175,6 +194,13 @@ func (c *call) shape(name string, l array.Layout, want ...int) {
 	if c.err == nil && !slices.Equal(l.Shape, want) {
 		// A copy, so that the caller's stays on its stack.
 		c.fail(kompute.ErrShape, "%s has shape %v, not %v", name, l.Shape, slices.Clone(want))
+	}
+}
+
+// eps checks what a norm adds to a mean square.
+func (c *call) eps(eps float32) {
+	if !(eps >= 0) || !finite(float64(eps)) {
+		c.fail(kompute.ErrInvalid, "eps is %v", eps)
 	}
 }
 

@@ -49,9 +49,7 @@ func Concat[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tenso
 			shape[axis] = c.sum(shape[axis], c.follows(shape, l.Shape, axis))
 			continue
 		}
-		var err error
-		if axis, err = l.Axis(axis); err != nil {
-			c.fail(kompute.ErrShape, "%v", err)
+		if axis = c.axis(l, axis); c.err != nil {
 			break
 		}
 		shape = slices.Clone(l.Shape)

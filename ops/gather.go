@@ -31,12 +31,8 @@ func Gather[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T],
 	c := newCall(s, opdef.Gather.Op)
 	l := input(c, opdef.Gather.X, x)
 	il := input(c, opdef.Gather.Indices, indices)
+	axis = c.axis(l, axis)
 	if c.err != nil {
-		return kompute.Failed[T](s, c.err)
-	}
-	axis, err := l.Axis(axis)
-	if err != nil {
-		c.fail(kompute.ErrShape, "%v", err)
 		return kompute.Failed[T](s, c.err)
 	}
 	shape := make([]int, 0, l.Rank()+il.Rank())

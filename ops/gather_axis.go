@@ -46,14 +46,7 @@ func TakeAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Ten
 // along resolves the op's axis and returns the common shape of x and indices,
 // whose length along that axis is not meaningful.
 func (c *call) along(x, indices array.Layout, axis int) (int, []int) {
-	if c.err != nil {
-		return 0, nil
-	}
-	axis, err := x.Axis(axis)
-	if err != nil {
-		c.fail(kompute.ErrShape, "%v", err)
-		return 0, nil
-	}
+	axis = c.axis(x, axis)
 	if !c.rank("indices", indices, x.Rank()) {
 		return 0, nil
 	}

@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"math"
-
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -32,14 +30,8 @@ func LayerNorm[T kompute.Float](s *kompute.Stream, x, weight, bias *kompute.Tens
 	c := newCall(s, opdef.LayerNorm.Op)
 	l := input(c, opdef.LayerNorm.X, x)
 	cols := c.lastAxis("x", l)
-	if w, present := optional(c, opdef.LayerNorm.Weight, weight); present {
-		c.shape("weight", w, cols)
-	}
-	if b, present := optional(c, opdef.LayerNorm.Bias, bias); present {
-		c.shape("bias", b, cols)
-	}
-	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
-		c.fail(kompute.ErrInvalid, "eps is %v", eps)
-	}
+	optionalRow(c, opdef.LayerNorm.Weight, weight, cols)
+	optionalRow(c, opdef.LayerNorm.Bias, bias, cols)
+	c.eps(eps)
 	return result[T](c, l.Shape, opdef.LayerNormParams{Eps: eps}, layerNormCPU)
 }

@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"math"
-
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -81,16 +79,7 @@ func PagedSDPA[T kompute.Float, C PageElement](s *kompute.Stream, q *kompute.Ten
 	if c.err != nil {
 		return kompute.Failed[T](s, c.err)
 	}
-	params := opdef.PagedSDPAParams{Scale: p.Scale}
-	if p.Apart {
-		params.Apart = 1
-	}
-	if params.Scale == 0 {
-		params.Scale = float32(1 / math.Sqrt(float64(max(ql.Dim(2), 1))))
-	}
-	if scale := float64(params.Scale); math.IsNaN(scale) || math.IsInf(scale, 0) {
-		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
-	}
+	params := opdef.PagedSDPAParams{Scale: c.attentionScale(p.Scale, ql.Dim(2)), Apart: toUint32(p.Apart)}
 	return result[T](c, []int{ql.Dim(0), ql.Dim(1), dv}, params, pagedSDPACPU)
 }
 

@@ -74,23 +74,15 @@ func reduce[R, T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *k
 
 // reducedAxes marks the axes to reduce.
 func (c *call) reducedAxes(l array.Layout, r reduction) (reduced [array.MaxRank]bool) {
-	if c.err != nil {
-		return reduced
-	}
 	if !r.named {
 		for axis := range l.Shape {
 			reduced[axis] = true
 		}
 	}
 	for _, a := range r.axes {
-		axis, err := l.Axis(a)
-		switch {
-		case err != nil:
-			c.fail(kompute.ErrShape, "%v", err)
-			return reduced
-		case reduced[axis]:
+		axis := c.axis(l, a)
+		if c.err == nil && reduced[axis] {
 			c.fail(kompute.ErrShape, "axis %d is named twice", a)
-			return reduced
 		}
 		reduced[axis] = true
 	}

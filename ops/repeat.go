@@ -20,12 +20,8 @@ func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis 
 	c := newCall(s, opdef.Copy.Op)
 	c.label = "repeat"
 	l := input(c, opdef.Copy.X, x)
+	axis = c.axis(l, axis)
 	if c.err != nil {
-		return kompute.Failed[T](s, c.err)
-	}
-	axis, err := l.Axis(axis)
-	if err != nil {
-		c.fail(kompute.ErrShape, "%v", err)
 		return kompute.Failed[T](s, c.err)
 	}
 	reps := slices.Repeat([]int{1}, l.Rank())

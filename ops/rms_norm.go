@@ -1,8 +1,6 @@
 package ops
 
 import (
-	"math"
-
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/array"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -31,11 +29,7 @@ func RMSNorm[T kompute.Float](s *kompute.Stream, x, weight *kompute.Tensor[T], e
 	c := newCall(s, opdef.RMSNorm.Op)
 	l := input(c, opdef.RMSNorm.X, x)
 	cols := c.lastAxis("x", l)
-	if w, present := optional(c, opdef.RMSNorm.Weight, weight); present {
-		c.shape("weight", w, cols)
-	}
-	if !(eps >= 0) || math.IsInf(float64(eps), 0) {
-		c.fail(kompute.ErrInvalid, "eps is %v", eps)
-	}
+	optionalRow(c, opdef.RMSNorm.Weight, weight, cols)
+	c.eps(eps)
 	return result[T](c, l.Shape, opdef.RMSNormParams{Eps: eps}, rmsNormCPU)
 }

@@ -60,14 +60,10 @@ func RoPE[T kompute.Float](s *kompute.Stream, x *kompute.Tensor[T], p RoPEParams
 	p = p.resolve(c, l.Dim(3))
 	if offset.set {
 		c.ropeOffset(offset.device, l.Dim(0))
-	} else {
-		if offset.host < math.MinInt32 || offset.host > math.MaxInt32-max(l.Dim(2)-1, 0) {
-			c.fail(kompute.ErrInvalid, "%d steps from the offset %d on do not fit 32 bits", l.Dim(2), offset.host)
-		}
+	} else if offset.host < math.MinInt32 || offset.host > math.MaxInt32-max(l.Dim(2)-1, 0) {
+		c.fail(kompute.ErrInvalid, "%d steps from the offset %d on do not fit 32 bits", l.Dim(2), offset.host)
 	}
-	if fl, present := optional(c, opdef.RoPE.Freqs.Called("Freqs"), p.Freqs); present {
-		c.shape("Freqs", fl, p.Dims/2)
-	}
+	optionalRow(c, opdef.RoPE.Freqs.Called("Freqs"), p.Freqs, p.Dims/2)
 	params := opdef.RoPEParams{
 		Dims: uint32(p.Dims), Traditional: toUint32(p.Traditional),
 		Base: p.Base, Scale: p.Scale, Offset: int32(offset.host),

@@ -55,10 +55,8 @@ func Sample[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], param
 	}
 	if step.set {
 		c.shape("the step", input(c, opdef.Sample.Step.Called("the step"), step.device), 1)
-	} else {
-		if step.host < math.MinInt32 || step.host > math.MaxInt32 {
-			c.fail(kompute.ErrInvalid, "the step %d does not fit 32 bits", step.host)
-		}
+	} else if step.host < math.MinInt32 || step.host > math.MaxInt32 {
+		c.fail(kompute.ErrInvalid, "the step %d does not fit 32 bits", step.host)
 	}
 	return c.sample(l, int32(step.host))
 }

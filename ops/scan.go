@@ -47,12 +47,8 @@ func scan[T Arithmetic](s *kompute.Stream, kind opdef.ScanKind, label string, x 
 	c := newCall(s, opdef.Scan.Op)
 	c.label = label
 	l := input(c, opdef.Scan.X, x)
+	axis = c.axis(l, axis)
 	if c.err != nil {
-		return kompute.Failed[T](s, c.err)
-	}
-	axis, err := l.Axis(axis)
-	if err != nil {
-		c.fail(kompute.ErrShape, "%v", err)
 		return kompute.Failed[T](s, c.err)
 	}
 	params := opdef.ScanParams{Axis: uint32(axis), Kind: kind}

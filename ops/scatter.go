@@ -59,12 +59,8 @@ func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T]
 	il := input(c, opdef.Scatter.Indices, indices)
 	input(c, opdef.Scatter.Updates, updates)
 	c.mode(mode)
+	axis = c.axis(l, axis)
 	if c.err != nil {
-		return kompute.Failed[T](s, c.err)
-	}
-	axis, err := l.Axis(axis)
-	if err != nil {
-		c.fail(kompute.ErrShape, "%v", err)
 		return kompute.Failed[T](s, c.err)
 	}
 	shape := slices.Concat(l.Shape[:axis], il.Shape, l.Shape[axis+1:])

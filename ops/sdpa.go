@@ -75,14 +75,19 @@ func SDPA[T, C kompute.Float](s *kompute.Stream, q *kompute.Tensor[T], k, v *kom
 		c.stretch(opdef.SDPA.Mask, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), kl.Dim(2)})
 	}
 	c.keyLength(p.KeyLength)
-	params := opdef.SDPAParams{Scale: p.Scale, Causal: toUint32(p.Causal)}
-	if params.Scale == 0 {
-		params.Scale = float32(1 / math.Sqrt(float64(max(ql.Dim(3), 1))))
+	params := opdef.SDPAParams{Scale: c.attentionScale(p.Scale, ql.Dim(3)), Causal: toUint32(p.Causal)}
+	return result[T](c, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), vl.Dim(3)}, params, sdpaCPU)
+}
+
+// attentionScale returns the factor of q·k for heads of d elements; 0 means the usual one.
+func (c *call) attentionScale(scale float32, d int) float32 {
+	if scale == 0 {
+		return float32(1 / math.Sqrt(float64(max(d, 1))))
 	}
-	if scale := float64(params.Scale); math.IsNaN(scale) || math.IsInf(scale, 0) {
+	if !finite(float64(scale)) {
 		c.fail(kompute.ErrInvalid, "the scale is %v", scale)
 	}
-	return result[T](c, []int{ql.Dim(0), ql.Dim(1), ql.Dim(2), vl.Dim(3)}, params, sdpaCPU)
+	return scale
 }
 
 // heads checks the shapes of q, k and v against each other.
