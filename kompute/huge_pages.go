@@ -1,13 +1,17 @@
 package kompute
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/kompute-go/kompute-go/internal/array"
+)
 
 const hugePage = 2 << 20
 
 // alignedBytes returns zeroed memory aligned for every element type, in huge pages as far as it fills them.
 func alignedBytes(n int) []byte {
 	if n < hugePage || !hasHugePages() {
-		return wordBytes(n)
+		return array.NewBytes(n)
 	}
 	memory, _ := hugeBytes(n)
 	return memory
@@ -16,17 +20,8 @@ func alignedBytes(n int) []byte {
 // hugeBytes returns zeroed memory that begins at a huge page, where hasHugePages reports that there are any. It also
 // reports whether the system gives it some.
 func hugeBytes(n int) (memory []byte, huge bool) {
-	memory = wordBytes(n + hugePage)
+	memory = array.NewBytes(n + hugePage)
 	first := int(-uintptr(unsafe.Pointer(unsafe.SliceData(memory))) % hugePage)
 	memory = memory[first:][:n:n]
 	return memory, adviseHugePages(memory[:n/hugePage*hugePage])
-}
-
-// wordBytes returns zeroed memory aligned for every element type.
-func wordBytes(n int) []byte {
-	if n == 0 {
-		return nil
-	}
-	words := make([]uint64, (n+7)/8)
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), len(words)*8)[:n:n]
 }

@@ -27,11 +27,11 @@ func New(dtype DType, shape ...int) (Array, error) {
 	if size := dtype.Size(); size == 0 || l.Size() > math.MaxInt/size {
 		return Array{}, fmt.Errorf("%w: %d elements of type %v", ErrLayout, l.Size(), dtype)
 	}
-	return Array{DType: dtype, Layout: l, Data: alignedBytes(l.Size() * dtype.Size())}, nil
+	return Array{DType: dtype, Layout: l, Data: NewBytes(l.Size() * dtype.Size())}, nil
 }
 
-// alignedBytes returns zeroed memory that any element type may be read from.
-func alignedBytes(n int) []byte {
+// NewBytes returns zeroed memory that any element type may be read from.
+func NewBytes(n int) []byte {
 	if n == 0 {
 		return nil
 	}
