@@ -38,15 +38,10 @@ func (c *checker) array(name string, a *array.Array) {
 	case size == 0:
 		c.fail("%s has the unknown type %v", name, a.DType)
 		return
-	case len(a.Shape) > array.MaxRank || len(a.Strides) != len(a.Shape):
-		c.fail("%s has shape %v and strides %v", name, a.Shape, a.Strides)
-		return
 	}
-	for _, d := range a.Shape {
-		if d < 0 {
-			c.fail("%s has a negative dimension: %v", name, a.Shape)
-			return
-		}
+	if err := a.Layout.Check(); err != nil {
+		c.fail("%s: %v", name, err)
+		return
 	}
 	for i, s := range a.Strides {
 		if s < 0 && a.Shape[i] > 1 {

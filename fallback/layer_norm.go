@@ -30,7 +30,7 @@ func LayerNorm(x, weight, bias, out array.Array, eps float32) error {
 		c.float("bias", &bias)
 		c.shape("bias", &bias, row)
 	}
-	if c.err != nil || row[0] == 0 {
+	if c.err != nil || x.Size() == 0 {
 		return c.err
 	}
 	cols := row[0]

@@ -48,7 +48,7 @@ func pad(x, out *array.Array, low []int, prepare func(*checker)) (middle array.A
 		return middle, c.err
 	}
 	for i, d := range x.Shape {
-		if low[i] < 0 || low[i]+d > out.Shape[i] {
+		if low[i] < 0 || low[i] > out.Shape[i]-d {
 			c.fail("%v at %v in %v", x.Shape, low, out.Shape)
 			return middle, c.err
 		}

@@ -24,13 +24,10 @@ func RMSNorm(x, weight, out array.Array, eps float32) error {
 		c.float("weight", &weight)
 		c.shape("weight", &weight, x.Shape[max(len(x.Shape)-1, 0):])
 	}
-	if c.err != nil {
+	if c.err != nil || x.Size() == 0 {
 		return c.err
 	}
-	cols := x.Shape[len(x.Shape)-1]
-	if cols == 0 {
-		return nil
-	}
+	cols := x.Dim(-1)
 	wide := borrow(cols)
 	defer wide.release()
 	w := vector(&weight, wide.f)

@@ -1,6 +1,7 @@
 package fallback
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,7 @@ func TestShapeOpsRefuse(t *testing.T) {
 		"concat type":          Concat([]array.Array{i}, y, 0),
 		"pad widths":           Pad(y, x, nil, 0),
 		"pad outside":          Pad(y, x, []int{2}, 0),
+		"pad far outside":      Pad(y, x, []int{math.MaxInt}, 0),
 		"pad type":             Pad(i, x, []int{0}, 0),
 		"where condition":      Where(x, x, x, x),
 		"where shape":          Where(flag, y, x, x),
@@ -45,4 +47,27 @@ func TestShapeOpsRefuse(t *testing.T) {
 		require.ErrorIs(t, err, ErrInvalid, name)
 	}
 	require.Equal(t, []float32{1, 2, 3}, array.Storage[float32](x), "nothing was written")
+}
+
+// The positions of elements must be numbers that do not overflow, which would otherwise seem to lie in the storage.
+func TestLayoutsThatOverflow(t *testing.T) {
+	x := must(t, []float32{1, 2, 3}, 3)
+	for _, l := range []array.Layout{
+		{Shape: []int{math.MaxInt}, Strides: []int{math.MaxInt}},
+		{Shape: []int{math.MaxInt/2 + 1, 4}, Strides: []int{1, 0}},
+		{Shape: []int{math.MaxInt/2 + 2}, Strides: []int{4}},
+	} {
+		y := x
+		y.Layout = l
+		require.ErrorIs(t, Fill(y, 0), ErrInvalid, l)
+		require.ErrorIs(t, Softmax(y, y), ErrInvalid, l)
+	}
+	require.Equal(t, []float32{1, 2, 3}, array.Storage[float32](x), "nothing was written")
+}
+
+// Norms of no rows need no memory, however long the rows would be.
+func TestNormsOfNoRows(t *testing.T) {
+	x := must(t, []float32{}, 0, math.MaxInt/2+1)
+	require.NoError(t, LayerNorm(x, array.Array{}, array.Array{}, x, 1))
+	require.NoError(t, RMSNorm(x, array.Array{}, x, 1))
 }
