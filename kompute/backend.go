@@ -51,7 +51,7 @@ type queue interface {
 	// return errBusy, having done nothing, if too much of the stream's work is
 	// under way.
 	flush() (uint64, error)
-	// waitForRoom waits until flush and replay would not return errBusy, or until ctx is done. No lock is held.
+	// waitForRoom waits until flush and replay would not return errBusy, or until ctx is done. No lock of the device is held.
 	waitForRoom(ctx context.Context) error
 	// abandon returns the value that is reached when what a failed stream has appended is given up. dev.mu is held.
 	abandon() uint64

@@ -123,6 +123,16 @@ func TestDescriptionAsText(t *testing.T) {
 	require.Contains(t, text, "    -- barrier --\n    unary [1 1 1] reads planned#2[0+24] writes ")
 }
 
+func TestOperandsAsText(t *testing.T) {
+	for want, o := range map[string]RegionOperand{
+		"float32[3 0]":             {DType: DTypeFloat32, Shape: []int{3, 0}, Strides: []int{1, 1}},
+		"bool[2 3] offset 4":       {DType: DTypeBool, Shape: []int{2, 3}, Strides: []int{3, 1}, Offset: 4},
+		"uint8[2 3] strides [1 2]": {DType: DTypeUint8, Shape: []int{2, 3}, Strides: []int{1, 2}},
+	} {
+		require.Equal(t, want, o.String())
+	}
+}
+
 func TestNativeDescriptionsAreChecked(t *testing.T) {
 	for _, text := range []string{
 		"", "[]", `{"ops": [{"operands": [{"dtype": "float99"}]}]}`, `{"ops": [{"operands": [{"access": "seldom"}]}]}`,

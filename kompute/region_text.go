@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // String returns the text of Describe, or its error's.
@@ -53,24 +55,13 @@ func (d *RegionDescription) writeOp(b *strings.Builder, op RegionOp) {
 // is contiguous from the tensor's start, strides and offset in elements.
 func (o RegionOperand) String() string {
 	text := fmt.Sprintf("%s%v", o.DType, o.Shape)
-	if !slices.Equal(o.Strides, contiguousStrides(o.Shape)) {
+	if l, err := array.Contiguous(o.Shape...); err != nil || !slices.Equal(o.Strides, l.Strides) {
 		text += fmt.Sprintf(" strides %v", o.Strides)
 	}
 	if o.Offset != 0 {
 		text += fmt.Sprintf(" offset %d", o.Offset)
 	}
 	return text
-}
-
-// contiguousStrides returns the row-major strides.
-func contiguousStrides(shape []int) []int {
-	out := make([]int, len(shape))
-	stride := 1
-	for i := len(shape) - 1; i >= 0; i-- {
-		out[i] = stride
-		stride *= shape[i]
-	}
-	return out
 }
 
 func (d *RegionDescription) writeDispatch(b *strings.Builder, one RegionDispatch) {
