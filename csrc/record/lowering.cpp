@@ -25,6 +25,9 @@ Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> sh
         stride *= array.shape[size_t(axis)];
     }
     const uint64_t bytes = uint64_t(stride) * array.element_size();
+    if (const uint64_t largest = device_.memory().largest(); bytes > largest) { // the operands are not too large
+        unsupported("scratch memory of {} bytes is beyond this device's limit of {}", bytes, largest);
+    }
     array.buffer =
         scratch_ == ScratchMemory::later ? device_.memory().allocate_later(bytes) : device_.memory().allocate(bytes);
     array.buffer->close(); // nothing else uses it

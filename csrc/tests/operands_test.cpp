@@ -1,0 +1,35 @@
+// Operands that are empty, very large, or do not fit each other.
+#include "ops/gen_ops.hpp"
+#include "test.hpp"
+
+namespace {
+
+kpx_array array_of(const Storage &buffer, uint32_t dtype, const std::vector<int64_t> &shape, kpx_access access) {
+    kpx_array array = words_of(buffer, 0, access);
+    array.dtype = dtype;
+    array.rank = uint32_t(shape.size());
+    int64_t stride = 1;
+    for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) {
+        array.shape[i] = shape[i];
+        array.strides[i] = stride;
+    }
+    return array;
+}
+
+} // namespace
+
+// Marks of the places of a scatter take more memory than the places themselves.
+TEST(scratch_memory_beyond_every_tensor_is_unsupported) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    const int64_t n = int64_t(stats_of(device).max_tensor_bytes / 8) + 1;
+    Storage x = new_storage(device, uint64_t(n)), index = new_storage(device, 4),
+            out = new_storage(device, uint64_t(n));
+    const kpx::ScatterOp op{0, SCATTER_SET, 1};
+    REQUIRE_CODE(KPX_UNSUPPORTED,
+                 append_op(stream, "scatter",
+                           {array_of(x, DT_UINT8, {n}, KPX_READ), array_of(index, DT_UINT32, {1}, KPX_READ),
+                            array_of(index, DT_UINT8, {1}, KPX_READ), array_of(out, DT_UINT8, {n}, KPX_WRITE)},
+                           &op, sizeof op, &err));
+}
