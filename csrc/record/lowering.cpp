@@ -182,7 +182,9 @@ Array make_array(Device &device, const kpx_array &in) {
     for (uint32_t i = 0; i < in.rank; i++) { // one that is never taken may be negative
         out.strides[i] = std::max<int64_t>(in.strides[i], 0);
     }
-    const uint64_t start = uint64_t(in.offset) * size;
+    // An empty view may start at the end of the tensor, where no binding can.
+    const bool is_empty = std::find(in.shape, in.shape + in.rank, 0) != in.shape + in.rank;
+    const uint64_t start = is_empty ? 0 : uint64_t(in.offset) * size;
     out.base = start - start % device.binding_alignment();
     out.offset = int64_t((start - out.base) / size);
     return out;

@@ -33,3 +33,22 @@ TEST(scratch_memory_beyond_every_tensor_is_unsupported) {
                             array_of(index, DT_UINT8, {1}, KPX_READ), array_of(out, DT_UINT8, {n}, KPX_WRITE)},
                            &op, sizeof op, &err));
 }
+
+// Empty views at the very end.
+TEST(empty_operands_may_start_at_the_end_of_their_memory) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Storage a = new_storage(device, 256), b = new_storage(device, 256), out = new_storage(device, 64);
+    kpx_array x = array_of(a, DT_FLOAT32, {4, 0}, KPX_READ), w = array_of(b, DT_FLOAT32, {0, 4}, KPX_READ);
+    x.offset = w.offset = 64;
+    const uint32_t none = 0;
+    REQUIRE_OK(append_op(stream, "matmul", {x, w, array_of(out, DT_FLOAT32, {4, 4}, KPX_WRITE)}, &none, 4, &err));
+    CHECK((download(stream, out, 16) == std::vector<uint32_t>(16)));
+    kpx_array q = array_of(a, DT_FLOAT32, {1, 1, 2, 4}, KPX_READ), k = array_of(b, DT_FLOAT32, {1, 1, 0, 4}, KPX_READ);
+    k.offset = 64;
+    const kpx::SDPAOp op{1, 0};
+    REQUIRE_OK(append_op(stream, "sdpa", {q, k, k, {}, {}, array_of(out, DT_FLOAT32, {1, 1, 2, 4}, KPX_WRITE)}, &op,
+                         sizeof op, &err));
+    CHECK((download(stream, out, 8) == std::vector<uint32_t>(8)));
+}
