@@ -47,10 +47,8 @@ inline void check_affine(const Array &w, const Array &scales, const Array &biase
     if (w.rank == 0 || w.rank != scales.rank || (biases && !same_shape(scales, biases))) {
         invalid("w, scales and biases differ in rank or shape");
     }
-    for (uint32_t d = 0; d + 1 < w.rank; d++) {
-        if (w.shape[d] != scales.shape[d]) {
-            invalid("w and scales differ in shape");
-        }
+    if (!same_leading(w, scales, w.rank - 1)) {
+        invalid("w and scales differ in shape");
     }
     if (cols % group != 0 || w.dim(-1) != cols / 16 * bits / 2 || scales.dim(-1) != cols / group) {
         invalid("rows of {} elements do not fit w and scales", cols);

@@ -16,6 +16,9 @@ void lower_dequantize(Lowering &lowering, const DequantizeCall &call) {
         invalid("out must be a float array of the rank of w");
     }
     check_affine(w, scales, call.biases(), op.mode, op.bits, op.group_size, out.dim(-1));
+    if (!same_leading(w, out, w.rank - 1)) {
+        invalid("w and out differ in their leading axes");
+    }
     if (out.size() == 0) {
         return;
     }

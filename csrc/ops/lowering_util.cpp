@@ -45,8 +45,12 @@ int64_t lane_rounds(int64_t cols, int64_t group, int64_t results) {
     return cols / 32 + 2 * cols / group + results * (cols / 32 * kOfUnit + 1);
 }
 
+bool same_leading(const Array &a, const Array &b, uint32_t axes) {
+    return std::equal(a.shape.begin(), a.shape.begin() + axes, b.shape.begin());
+}
+
 bool same_shape(const Array &a, const Array &b) {
-    return a.rank == b.rank && std::equal(a.shape.begin(), a.shape.begin() + a.rank, b.shape.begin());
+    return a.rank == b.rank && same_leading(a, b, a.rank);
 }
 
 int64_t Axes::size() const {

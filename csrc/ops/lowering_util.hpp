@@ -32,6 +32,8 @@ void check_operands(std::initializer_list<const Array *> arrays);
 
 // Whether both have the same rank and dimensions.
 bool same_shape(const Array &a, const Array &b);
+// Whether both have the same first `axes` dimensions.
+bool same_leading(const Array &a, const Array &b, uint32_t axes);
 
 // Whether to use the kernels made for CPU drivers (projection_lanes.comp explains how they differ). False for a
 // device that is to act as a GPU.

@@ -15,10 +15,8 @@ void check_matmul(const MatMulCall &call) {
     if (a.rank < 2 || a.rank != b.rank || a.rank != out.rank) {
         invalid("ranks {}, {} and {}", a.rank, b.rank, out.rank);
     }
-    for (uint32_t d = 0; d + 2 < a.rank; d++) {
-        if (a.shape[d] != b.shape[d] || a.shape[d] != out.shape[d]) {
-            invalid("batch axes differ");
-        }
+    if (!same_leading(a, b, a.rank - 2) || !same_leading(a, out, a.rank - 2)) {
+        invalid("batch axes differ");
     }
     if (a.dim(-1) != b.dim(-2) || a.dim(-2) != out.dim(-2) || b.dim(-1) != out.dim(-1)) {
         invalid("matrices do not fit");

@@ -130,8 +130,8 @@ PagedRanges plan_paged_ranges(Lowering &lowering, const PagedSDPACall &call, uin
     ranges.splits = uint32_t(most_splits(lowering.device(), paged_capacity(call), keys, rounds));
     const bool split = ranges.splits > 1;
     const int64_t row_bytes = call.q().dim(1) * ranges.splits * (dv + 2) * int64_t(sizeof(float));
-    const int64_t bytes = std::min(lowering.device().is_cpu ? kCpuPartBytes : kPartBytes,
-                                   int64_t(lowering.device().max_tensor_bytes));
+    const int64_t bytes =
+        std::min(lowering.device().is_cpu ? kCpuPartBytes : kPartBytes, int64_t(lowering.device().max_tensor_bytes));
     const int64_t most = bytes / row_bytes;
     ranges.rows = split && turns ? std::min(std::max<int64_t>(1, most), rows) : rows;
     const int64_t outputs = ranges.rows * call.q().dim(1);

@@ -20,10 +20,8 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call) {
         invalid("x must be floats of the rank of w");
     }
     check_affine(w, scales, biases, op.mode, op.bits, op.group_size, x.dim(-1));
-    for (uint32_t d = 0; d + 1 < x.rank; d++) {
-        if (x.shape[d] != w.shape[d]) {
-            invalid("x and w differ in their leading axes");
-        }
+    if (!same_leading(x, w, x.rank - 1)) {
+        invalid("x and w differ in their leading axes");
     }
     if (x.size() == 0) {
         return;

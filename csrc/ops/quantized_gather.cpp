@@ -11,8 +11,8 @@ static void check_quantized_gather(const QuantizedGatherCall &call) {
         invalid("indices must be int32 or uint32, and out must be floats with one more axis");
     }
     check_affine(w, call.scales(), call.biases(), op.mode, op.bits, op.group_size, out.dim(-1));
-    if (w.rank != 2) {
-        invalid("w of rank {} is not a matrix", w.rank);
+    if (w.rank != 2 || !same_leading(indices, out, indices.rank)) {
+        invalid("w of rank {} is not a matrix, or indices do not have out's leading axes", w.rank);
     }
 }
 

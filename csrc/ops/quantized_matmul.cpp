@@ -22,10 +22,8 @@ void check_product(const QuantizedMatMulOp &op, const QuantizedMatMulCall &call)
     if (w.dim(0) != (op.transpose != 0 ? n : k)) {
         invalid("x and w do not fit");
     }
-    for (uint32_t d = 0; d + 1 < x.rank; d++) {
-        if (x.shape[d] != out.shape[d]) {
-            invalid("x and out differ in their leading axes");
-        }
+    if (!same_leading(x, out, x.rank - 1)) {
+        invalid("x and out differ in their leading axes");
     }
     return check_affine(w, call.scales(), call.biases(), op.mode, op.bits, op.group_size, op.transpose != 0 ? k : n);
 }

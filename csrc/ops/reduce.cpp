@@ -181,7 +181,7 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call) {
     const uint32_t kind = call.op().kind;
     if (kind > REDUCE_GREEDY || result_dtype(kind, x.dtype) != out.dtype)
         invalid("kind {} of {} to {}", kind, dtype_name(x.dtype), dtype_name(out.dtype));
-    if (out.rank > x.rank || !std::equal(out.shape.begin(), out.shape.begin() + out.rank, x.shape.begin()))
+    if (out.rank > x.rank || !same_leading(out, x, out.rank))
         invalid("out's shape is not a leading part of x's");
     if (takes_one_axis(kind) && out.rank + 1 != x.rank)
         invalid("arg_max, arg_min and greedy reduce one axis");

@@ -5,8 +5,8 @@ namespace kpx {
 static void check_rope(const RoPEOp &op, const RoPECall &call) {
     const Array &x = call.x(), &offset = call.offset(), &freqs = call.freqs(), &out = call.out();
     check_operands({&x, &offset, &freqs, &out});
-    if (!x || !out || x.rank != 4 || !same_shape(x, out) || !is_float(x.dtype) || !is_float(out.dtype)) {
-        invalid("x and out must be floats of one shape of rank 4");
+    if (!x || !out || x.rank != 4 || !same_shape(x, out) || !is_float(x.dtype) || x.dtype != out.dtype) {
+        invalid("x and out must be floats of one type, and of one shape of rank 4");
     }
     if (op.dims % 2 != 0 || int64_t(op.dims) > x.dim(3)) {
         invalid("{} rotated elements of heads of {}", op.dims, x.dim(3));

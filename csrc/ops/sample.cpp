@@ -26,8 +26,7 @@ static void check_sample(const SampleCall &call) {
     const Array &x = call.logits(), &settings = call.params(), &step = call.step(), &out = call.out();
     if (!is_float(x.dtype) || out.dtype != DT_UINT32 || settings.dtype != DT_UINT32)
         invalid("dtypes {}, {} to {}", dtype_name(x.dtype), dtype_name(settings.dtype), dtype_name(out.dtype));
-    if (x.rank == 0 || out.rank + 1 != x.rank ||
-        !std::equal(out.shape.begin(), out.shape.begin() + out.rank, x.shape.begin()))
+    if (x.rank == 0 || out.rank + 1 != x.rank || !same_leading(out, x, out.rank))
         invalid("out does not have the shape of logits without the last axis");
     const bool own = settings.rank == 2 && x.rank == 2 && settings.dim(0) == x.dim(0);
     if ((settings.rank != 1 && !own) || settings.dim(-1) != SAMPLE_PARAMS_SIZE)

@@ -52,3 +52,29 @@ TEST(empty_operands_may_start_at_the_end_of_their_memory) {
                          sizeof op, &err));
     CHECK((download(stream, out, 8) == std::vector<uint32_t>(8)));
 }
+
+// The kernels would read past the operands, or copy elements as if they had the other's type.
+TEST(results_that_do_not_fit_the_operands_are_invalid) {
+    kpx_error err{};
+    Device device = open_device();
+    Stream stream = new_stream(device);
+    Storage buffer = new_storage(device, 4096), to = new_storage(device, 4096);
+    const kpx::RoPEOp rope{2, 0, 10000, 1, 0};
+    REQUIRE_CODE(KPX_INVALID, append_op(stream, "rope",
+                                        {array_of(buffer, DT_BFLOAT16, {1, 1, 1, 4}, KPX_READ),
+                                         {},
+                                         {},
+                                         array_of(to, DT_FLOAT32, {1, 1, 1, 4}, KPX_WRITE)},
+                                        &rope, sizeof rope, &err));
+    const kpx_array w = array_of(buffer, DT_UINT32, {2, 4}, KPX_READ),
+                    scales = array_of(buffer, DT_FLOAT32, {2, 1}, KPX_READ),
+                    out = array_of(to, DT_FLOAT32, {3, 32}, KPX_WRITE);
+    const kpx::DequantizeOp dequantize{32, 4, QUANTIZATION_AFFINE};
+    REQUIRE_CODE(KPX_INVALID,
+                 append_op(stream, "dequantize", {w, scales, scales, out}, &dequantize, sizeof dequantize, &err));
+    const kpx::QuantizedGatherOp gather{32, 4, QUANTIZATION_AFFINE};
+    REQUIRE_CODE(KPX_INVALID, append_op(stream, "quantized_gather",
+                                        {w, scales, scales, array_of(buffer, DT_UINT32, {2}, KPX_READ), out}, &gather,
+                                        sizeof gather, &err));
+    CHECK(stats_of(stream).ops == 0);
+}
