@@ -31,7 +31,7 @@ inline void check_mode(uint32_t mode, uint32_t bits, uint32_t group) {
 }
 
 // Throws unless w, scales and biases are matrices (with leading axes) of rows
-// of cols elements in this quantization.
+// of cols elements in this quantization, and kernels can count a row's bits.
 inline void check_affine(const Array &w, const Array &scales, const Array &biases, uint32_t mode, uint32_t bits,
                          uint32_t group, int64_t cols) {
     check_mode(mode, bits, group);
@@ -52,6 +52,9 @@ inline void check_affine(const Array &w, const Array &scales, const Array &biase
     }
     if (cols % group != 0 || w.dim(-1) != cols / 16 * bits / 2 || scales.dim(-1) != cols / group) {
         invalid("rows of {} elements do not fit w and scales", cols);
+    }
+    if (cols * int64_t(bits) > int64_t(UINT32_MAX)) {
+        unsupported("rows of {} codes of {} bits", cols, bits);
     }
 }
 

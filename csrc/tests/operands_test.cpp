@@ -1,5 +1,6 @@
 // Operands that are empty, very large, or do not fit each other.
 #include "ops/gen_ops.hpp"
+#include "recorded_lowering.hpp"
 #include "test.hpp"
 
 namespace {
@@ -51,6 +52,25 @@ TEST(empty_operands_may_start_at_the_end_of_their_memory) {
     REQUIRE_OK(append_op(stream, "sdpa", {q, k, k, {}, {}, array_of(out, DT_FLOAT32, {1, 1, 2, 4}, KPX_WRITE)}, &op,
                          sizeof op, &err));
     CHECK((download(stream, out, 8) == std::vector<uint32_t>(8)));
+}
+
+// Kernels find a row's codes by bits, which they count by 32.
+TEST(rows_of_codes_that_kernels_cannot_count_are_unsupported) {
+    const kpx::DequantizeOp op{64, 8, QUANTIZATION_AFFINE};
+    for (const int64_t cols : {int64_t(1) << 28, int64_t(1) << 29}) {
+        RecordedLowering lowering;
+        lowering.traits.max_tensor_bytes = UINT32_MAX;
+        const kpx::Array scales = RecordedLowering::array(DT_FLOAT32, {1, cols / 64}),
+                         arrays[] = {RecordedLowering::array(DT_UINT32, {1, cols / 4}), scales, scales,
+                                     RecordedLowering::array(DT_FLOAT16, {1, cols})};
+        kpx_result result = KPX_OK;
+        try {
+            kpx::lower_dequantize(lowering, kpx::DequantizeCall(arrays, 4, op));
+        } catch (const kpx::Error &e) {
+            result = e.code;
+        }
+        CHECK(result == (cols == 1 << 28 ? KPX_OK : KPX_UNSUPPORTED));
+    }
 }
 
 // The kernels would read past the operands, or copy elements as if they had the other's type.
