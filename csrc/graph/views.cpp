@@ -29,12 +29,8 @@ ByteRange bytes_of(const Array &a) {
     if (a.buffer == nullptr || a.size() == 0) {
         return {0, 0};
     }
-    int64_t last = a.offset;
-    for (uint32_t i = 0; i < a.rank; i++) {
-        last += (a.shape[i] - 1) * a.strides[i];
-    }
     const uint64_t size = a.element_size();
-    return {a.base + uint64_t(a.offset) * size, a.base + uint64_t(last + 1) * size};
+    return {a.base + uint64_t(a.offset) * size, a.base + uint64_t(a.last() + 1) * size};
 }
 
 bool overlaps(const Array &a, const Array &b) {

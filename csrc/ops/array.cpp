@@ -1,5 +1,7 @@
 #include "ops/array.hpp"
 
+#include <algorithm>
+
 namespace kpx {
 
 int64_t Array::size() const {
@@ -22,6 +24,21 @@ bool Array::contiguous() const {
         expected *= shape[i];
     }
     return true;
+}
+
+int64_t Array::last() const {
+    int64_t last = offset;
+    for (uint32_t i = 0; i < rank; i++) {
+        last += std::max<int64_t>(shape[i] - 1, 0) * strides[i];
+    }
+    return last;
+}
+
+void Array::pack() {
+    int64_t stride = 1;
+    for (uint32_t i = rank; i-- > 0; stride *= shape[i]) {
+        strides[i] = stride;
+    }
 }
 
 uint32_t element_size(uint32_t dtype) {

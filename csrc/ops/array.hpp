@@ -30,6 +30,8 @@ struct Array {
     int64_t dim(int axis) const { return shape[axis < 0 ? axis + int(rank) : axis]; }
     int64_t stride(int axis) const { return strides[axis < 0 ? axis + int(rank) : axis]; }
     bool contiguous() const;
+    int64_t last() const; // the offset of the last element
+    void pack();          // gives it the strides of contiguous elements
     uint32_t element_size() const { return kpx::element_size(dtype); }
 };
 

@@ -10,10 +10,7 @@ const char *dtype_name(uint32_t dtype) {
 
 // Whether the offset of every element in the storage fits 32 bits.
 static bool fits_32_bits(const Array &x) {
-    int64_t last = x.offset;
-    for (uint32_t d = 0; d < x.rank; d++)
-        last += (x.shape[d] - 1) * x.strides[d];
-    return x.size() <= INT32_MAX && last <= int64_t(UINT32_MAX);
+    return x.size() <= INT32_MAX && x.last() <= int64_t(UINT32_MAX);
 }
 
 void check_operands(std::initializer_list<const Array *> arrays) {
@@ -231,9 +228,7 @@ Array scratch_like(Lowering &lowering, const Array &x, uint32_t dtype) {
     Array out = lowering.scratch(dtype, {x.size()});
     out.rank = x.rank;
     out.shape = x.shape;
-    int64_t stride = 1;
-    for (uint32_t d = x.rank; d-- > 0; stride *= x.shape[d])
-        out.strides[d] = stride;
+    out.pack();
     return out;
 }
 

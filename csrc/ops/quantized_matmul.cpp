@@ -188,10 +188,7 @@ struct Product {
 // x as if it were contiguous from the beginning of its memory.
 Array packed(Array x) {
     x.offset = 0;
-    int64_t stride = 1;
-    for (uint32_t d = x.rank; d-- > 0; stride *= x.shape[d]) {
-        x.strides[d] = stride;
-    }
+    x.pack();
     return x;
 }
 

@@ -19,12 +19,8 @@ Array ProgramLowering::scratch(uint32_t dtype, std::initializer_list<int64_t> sh
     array.dtype = dtype;
     array.rank = uint32_t(shape.size());
     std::copy(shape.begin(), shape.end(), array.shape.begin());
-    int64_t stride = 1;
-    for (int axis = int(array.rank) - 1; axis >= 0; axis--) {
-        array.strides[size_t(axis)] = stride;
-        stride *= array.shape[size_t(axis)];
-    }
-    const uint64_t bytes = uint64_t(stride) * array.element_size();
+    array.pack();
+    const uint64_t bytes = uint64_t(array.size()) * array.element_size();
     if (const uint64_t largest = device_.memory().largest(); bytes > largest) { // the operands are not too large
         unsupported("scratch memory of {} bytes is beyond this device's limit of {}", bytes, largest);
     }
@@ -191,11 +187,7 @@ Array make_array(Device &device, const kpx_array &in) {
 }
 
 Use use_of(Device &device, const Array &array, kpx_access access) {
-    int64_t last = array.offset;
-    for (uint32_t i = 0; i < array.rank; i++) {
-        last += array.shape[i] > 0 ? (array.shape[i] - 1) * array.strides[i] : 0;
-    }
-    uint64_t bytes = (uint64_t(last + 1) * array.element_size() + 3) & ~uint64_t(3);
+    uint64_t bytes = (uint64_t(array.last() + 1) * array.element_size() + 3) & ~uint64_t(3);
     bytes = std::min(bytes, array.buffer->capacity() - array.base);
     if (bytes > device.limits().maxStorageBufferRange) {
         throw Error(KPX_TOO_LARGE,

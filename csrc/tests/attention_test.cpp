@@ -20,20 +20,6 @@ struct Case {
     bool keep_norm = false; // the handle of the queries after the norm stays alive
 };
 
-kpx_array array_of(const Storage &buffer, uint32_t dtype, const std::vector<int64_t> &shape) {
-    kpx_array a{};
-    a.tensor = buffer.get();
-    a.dtype = dtype;
-    a.access = KPX_READ;
-    a.rank = uint32_t(shape.size());
-    int64_t stride = 1;
-    for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) {
-        a.shape[i] = shape[i];
-        a.strides[i] = stride;
-    }
-    return a;
-}
-
 uint32_t element_bytes(uint32_t dtype) {
     return dtype == DT_FLOAT32 ? 4 : 2;
 }

@@ -66,16 +66,8 @@ Layer::Layer(const Device &shared, const char *disabled, Dtypes dtypes_)
       dtypes(dtypes_), stream(new_stream(device)) {}
 
 Tensor Layer::empty(uint32_t dtype, const std::vector<int64_t> &shape) const {
-    Tensor t{nullptr, {}};
-    t.array.dtype = dtype;
-    t.array.rank = uint32_t(shape.size());
-    t.array.access = KPX_READ;
-    int64_t stride = 1;
-    for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) {
-        t.array.shape[i] = shape[i];
-        t.array.strides[i] = stride;
-    }
-    t.buffer = new_storage(device, (uint64_t(stride) * bytes_of(dtype) + 3) / 4 * 4);
+    Tensor t{nullptr, array_of(nullptr, dtype, shape)};
+    t.buffer = new_storage(device, (uint64_t(t.size()) * bytes_of(dtype) + 3) / 4 * 4);
     t.array.tensor = t.buffer.get();
     return t;
 }

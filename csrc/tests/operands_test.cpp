@@ -3,22 +3,6 @@
 #include "recorded_lowering.hpp"
 #include "test.hpp"
 
-namespace {
-
-kpx_array array_of(const Storage &buffer, uint32_t dtype, const std::vector<int64_t> &shape, kpx_access access) {
-    kpx_array array = words_of(buffer, 0, access);
-    array.dtype = dtype;
-    array.rank = uint32_t(shape.size());
-    int64_t stride = 1;
-    for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) {
-        array.shape[i] = shape[i];
-        array.strides[i] = stride;
-    }
-    return array;
-}
-
-} // namespace
-
 // Marks of the places of a scatter take more memory than the places themselves.
 TEST(scratch_memory_beyond_every_tensor_is_unsupported) {
     kpx_error err{};

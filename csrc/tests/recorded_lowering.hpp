@@ -58,10 +58,7 @@ class RecordedLowering : public kpx::Lowering {
         made.dtype = dtype;
         made.rank = uint32_t(shape.size());
         std::copy(shape.begin(), shape.end(), made.shape.begin());
-        int64_t stride = 1;
-        for (uint32_t d = made.rank; d-- > 0; stride *= made.shape[d]) {
-            made.strides[d] = stride;
-        }
+        made.pack();
         return made;
     }
 

@@ -75,15 +75,22 @@ Algorithm new_algorithm(const Device &device, const std::vector<uint32_t> &spirv
     return Algorithm(algorithm);
 }
 
-kpx_array words_of(const Storage &buffer, int64_t n, kpx_access access) {
+kpx_array array_of(const Storage &buffer, uint32_t dtype, const std::vector<int64_t> &shape, kpx_access access) {
     kpx_array array{};
     array.tensor = buffer.get();
-    array.dtype = DT_UINT32;
+    array.dtype = dtype;
     array.access = access;
-    array.rank = 1;
-    array.shape[0] = n;
-    array.strides[0] = 1;
+    array.rank = uint32_t(shape.size());
+    int64_t stride = 1;
+    for (size_t i = shape.size(); i-- > 0; stride *= shape[i]) {
+        array.shape[i] = shape[i];
+        array.strides[i] = stride;
+    }
     return array;
+}
+
+kpx_array words_of(const Storage &buffer, int64_t n, kpx_access access) {
+    return array_of(buffer, DT_UINT32, {n}, access);
 }
 
 kpx_array bytes_of(const Storage &buffer, uint64_t offset, uint64_t n) {

@@ -97,6 +97,9 @@ Algorithm new_algorithm(const Device &device, const std::vector<uint32_t> &spirv
 
 // A contiguous uint32 array of n elements at the start of a tensor.
 kpx_array words_of(const Storage &buffer, int64_t n, kpx_access access);
+// A contiguous array of that shape at the start of a tensor.
+kpx_array array_of(const Storage &buffer, uint32_t dtype, const std::vector<int64_t> &shape,
+                   kpx_access access = KPX_READ);
 // The bytes [offset, offset + n).
 kpx_array bytes_of(const Storage &buffer, uint64_t offset, uint64_t n);
 // Writes bytes to the host's copy, or to whichever copy is up to date.
