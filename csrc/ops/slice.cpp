@@ -15,7 +15,18 @@ Array part_of(const Array &x, const Array &shape, const int32_t *start) {
     return part;
 }
 
-// One launch per index of the axes beyond the four that the kernel walks.
+// Makes the shortest axes the outermost, apart from the last one, along which elements are neighbours.
+static void put_short_axes_first(Axes &axes) {
+    for (uint32_t d = 0; d + 2 < axes.rank; d++) {
+        const auto shape = axes.shape.begin();
+        const auto shortest = std::min_element(shape + d, shape + axes.rank - 1);
+        for (auto &strides : axes.strides)
+            std::swap(strides[d], strides[size_t(shortest - shape)]);
+        std::swap(shape[d], *shortest);
+    }
+}
+
+// One launch per index of the axes beyond the four that the kernel walks, so these are the shortest.
 void copy_part(Lowering &lowering, const Array &from, const Array &to, const Array &start, bool of_from) {
     const Array &whole = of_from ? from : to, &shape = of_from ? to : from;
     SliceUpdateParams params{};
@@ -26,7 +37,9 @@ void copy_part(Lowering &lowering, const Array &from, const Array &to, const Arr
     params.start_offset = uint32_t(start.offset);
     params.start_stride = uint32_t(start.strides[0]);
     const Array first = part_of(whole, shape, nullptr);
-    const Axes joint = of_from ? collapse({&first, &to}) : collapse({&from, &first});
+    Axes joint = of_from ? collapse({&first, &to}) : collapse({&from, &first});
+    if (joint.rank > 4)
+        put_short_axes_first(joint);
     for_each_outer(joint, 4, [&](const Axes &axes) {
         params.n = uint32_t(axes.size());
         uint32_t lengths[4];

@@ -57,6 +57,16 @@ TEST(rows_of_codes_that_kernels_cannot_count_are_unsupported) {
     }
 }
 
+// Each launch has four of its axes.
+TEST(parts_of_many_axes_take_few_launches) {
+    RecordedLowering lowering;
+    const kpx::Array arrays[] = {RecordedLowering::array(DT_UINT8, {32, 32, 32, 16, 3, 3, 3, 3}),
+                                 RecordedLowering::array(DT_INT32, {8}),
+                                 RecordedLowering::array(DT_UINT8, {31, 31, 31, 15, 2, 2, 2, 2})};
+    kpx::lower_slice(lowering, kpx::SliceCall(arrays, 3, kpx::SliceOp{}));
+    CHECK(lowering.dispatches.size() <= 2 * 2 * 2 * 15);
+}
+
 // The kernels would read past the operands, or copy elements as if they had the other's type.
 TEST(results_that_do_not_fit_the_operands_are_invalid) {
     kpx_error err{};

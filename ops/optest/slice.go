@@ -64,6 +64,7 @@ func sliceCases() []Case {
 		add("all", r.numbers(dtype, 5, 7), []int{5, 7}, 3, -2147483648)
 		add("nothing", r.numbers(dtype, 5, 7), []int{0, 7}, 1, 0)
 		add("rank 0", r.numbers(dtype), []int{})
+		add("rank 6", r.numbers(dtype, 3, 4, 3, 5, 3, 4), []int{2, 3, 2, 4, 2, 3}, 1, 1, 0, 1, 1, 1)
 		add("rank 8", r.numbers(dtype, 2, 3, 2, 3, 2, 3, 2, 3), []int{1, 2, 1, 2, 1, 2, 1, 2}, 1, 0, 1, 1, 0, 1, 1, 0)
 		for _, how := range layouts {
 			add(how, place(r.numbers(dtype, 4, 6, 7), how), []int{2, 6, 3}, 1, 0, 4)

@@ -70,6 +70,7 @@ func sliceUpdateCases() []Case {
 		add("bytes", r.numbers(dtype, 31), r.numbers(dtype, 5), []float64{7})
 		add("whole", r.numbers(dtype, 3, 5), r.numbers(dtype, 3, 5), []float64{0, 0})
 		add("rank 0", r.numbers(dtype), r.numbers(dtype), nil)
+		add("rank 6", r.numbers(dtype, 3, 4, 3, 5, 3, 4), r.numbers(dtype, 2, 3, 2, 4, 2, 3), []float64{1, 1, 0, 1, 1, 1})
 		add("rank 8", r.numbers(dtype, 2, 3, 2, 3, 2, 3, 2, 3), r.numbers(dtype, 1, 2, 1, 2, 1, 2, 1, 2), []float64{1, 0, 1, 1, 0, 1, 1, 0})
 		add("empty", r.numbers(dtype, 3, 5), r.numbers(dtype, 0, 5), []float64{1, 0})
 		for _, how := range layouts {
