@@ -80,7 +80,8 @@ class Lowering {
     virtual ~Lowering() = default;
     virtual const DeviceTraits &device() const = 0;
 
-    // Uninitialised contiguous memory that lives until the op is done.
+    // Uninitialised contiguous memory that lives until the op is done. Throws KPX_UNSUPPORTED if the device has no
+    // tensors of that size.
     virtual Array scratch(uint32_t dtype, std::initializer_list<int64_t> shape) = 0;
 
     // n uint32 that belong to this op however often it runs. They start as
