@@ -27,10 +27,12 @@ bool Window::repeat(const RawCall &call, Memory &memory, bool &has_dispatch) {
     if (followed_ == log.size() || !log.equals(followed_, call)) {
         return false;
     }
-    scratch_.clear();
+    struct Emptied {
+        std::vector<std::shared_ptr<Buffer>> &list;
+        ~Emptied() { list.clear(); } // also of what was taken before there was no memory
+    } const emptied{scratch_};
     if (!log.take_scratch(followed_, memory, scratch_)) {
-        scratch_.clear(); // the lowering allocates it again
-        return false;
+        return false; // the lowering allocates it again
     }
     program_.make_room_to_keep(scratch_.size() + call.n);
     for (std::shared_ptr<Buffer> &buffer : scratch_) {

@@ -158,3 +158,41 @@ TEST(windows_that_come_again_can_be_timed) {
     CHECK(times[0].calls == 6 && times[0].dispatches == 6);
     model.check();
 }
+
+// Views of five axes that cannot be joined, so that the op copies them.
+static kpx_array with_gaps(const Storage &buffer, uint32_t dtype, int64_t run) {
+    kpx_array view = array_of(buffer, dtype, {2, 2, 2, 2, run});
+    for (uint32_t axis = 4; axis-- > 0;) {
+        view.strides[axis] = view.strides[axis + 1] * view.shape[axis + 1] + 16;
+    }
+    return view;
+}
+
+TEST(a_repeated_op_without_memory_keeps_none) {
+    constexpr int64_t kRun = (17 << 20) / 16, kElements = 16 * kRun, kExtent = kElements + 1024;
+    constexpr uint64_t kBytes = uint64_t(kElements), kRoom = uint64_t(8) << 20; // of the condition; for what is small
+    kpx_error err{};
+    const uint64_t operands = kExtent + 4 * kExtent + 4 * kBytes, scratch = kBytes + 4 * kBytes;
+    const Device device = open_device(operands + scratch + kRoom);
+    const Stream stream = new_stream(device);
+    const Storage c = new_storage(device, kExtent), a = new_storage(device, 4 * kExtent),
+                  out = new_storage(device, 4 * kBytes);
+    const auto choose = [&] {
+        const uint32_t unused = 0;
+        return append_op(stream, "where",
+                         {with_gaps(c, DT_BOOL, kRun), with_gaps(a, DT_FLOAT32, kRun),
+                          array_of(out, DT_FLOAT32, {2, 2, 2, 2, kRun}), array_of(out, DT_FLOAT32, {2, 2, 2, 2, kRun})},
+                         &unused, sizeof unused, &err);
+    };
+    const auto fill = [&](const Storage &buffer, uint64_t bytes) {
+        const uint32_t bits = 7;
+        return append_op(stream, "fill", {array_of(buffer, DT_UINT8, {int64_t(bytes)})}, &bits, sizeof bits, &err);
+    };
+    REQUIRE_OK(choose());
+    wait(stream, flush(stream));
+    const Storage large = new_storage(device, 4 * kBytes), small = new_storage(device, kBytes);
+    REQUIRE_OK(fill(large, 4 * kBytes)); // in the place of the second copy
+    wait(stream, flush(stream));
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, choose());
+    REQUIRE_OK(fill(small, kBytes)); // in the place of the first one
+}
