@@ -28,7 +28,7 @@ void Tensor::close() {
 }
 
 void Tensor::close_buffer() {
-    if (regions == 0) {
+    if (regions == 0 && captures <= 1) {
         buffer->close();
     }
 }

@@ -83,7 +83,8 @@ class Tensor {
     void begin_moving();
     // The handle was destroyed.
     void close();
-    // Closes the buffer, so that a capture in progress may take it for its own; not if a region uses it.
+    // Closes the buffer, so that a capture in progress may take it for its own; not if a region or another capture uses
+    // it.
     void close_buffer();
 
     // Identifies a version of the content.

@@ -50,23 +50,18 @@ void Capture::note(const std::shared_ptr<Tensor> &tensor, bool needs, bool write
     }
 }
 
-std::vector<RegionUse> Capture::take_uses() {
-    std::vector<RegionUse> open;
-    open.reserve(uses_.size()); // nothing fails from here on
-    for (RegionUse &use : uses_) {
+std::vector<RegionUse> Capture::release_own() {
+    const auto is_own = [](const RegionUse &use) {
         Tensor &t = *use.tensor;
-        const bool shared = --t.captures > 0;
-        if (shared && t.closed && t.buffer) {
-            t.buffer->reopen(); // it is not this region's own
-        }
         // Wrapped memory has content even if its upload was refused: a replay must report that it is lost.
-        if (!t.closed || t.host_fresh || t.device_fresh || t.regions > 0 || t.read_only || shared) {
-            open.push_back(std::move(use));
-        }
-    }
-    uses_.clear();
+        const bool own =
+            t.closed && !t.host_fresh && !t.device_fresh && t.regions == 0 && !t.read_only && t.captures == 1;
+        t.captures -= own;
+        return own;
+    };
+    uses_.erase(std::remove_if(uses_.begin(), uses_.end(), is_own), uses_.end());
     index_.clear();
-    return open;
+    return uses_;
 }
 
 } // namespace kpx

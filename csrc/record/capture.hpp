@@ -34,9 +34,9 @@ class Capture {
             note_uses(call.arrays, call.n);
         }
     }
-    // Releases all tensors and returns the caller's. Those whose handles are gone and that have no content are the
-    // region's own.
-    std::vector<RegionUse> take_uses();
+    // Releases the region's own tensors, whose handles are gone and that have no content, and returns the caller's.
+    // These remain in use, so that they do not become the own ones of another capture before the region uses them.
+    std::vector<RegionUse> release_own();
 
     Window window;
 

@@ -58,8 +58,6 @@ class Buffer {
     // The caller's handle was destroyed: only earlier work sees the content.
     void close() { closed_ = true; }
     bool closed() const { return closed_; }
-    // Captures that are under way use it, too.
-    void reopen() { closed_ = false; }
 
   private:
     friend class Memory;

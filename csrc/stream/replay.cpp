@@ -98,12 +98,12 @@ void note_replay(Stream &stream, Region &region, const std::shared_ptr<Point> &p
 
 std::shared_ptr<Region> end_capture(Stream &stream) {
     const std::shared_ptr<Device> &device = stream.device();
-    std::unique_ptr<Capture> captured;
+    std::unique_ptr<Capture> captured; // until the region uses the tensors
     std::vector<RegionUse> uses;
     {
         Lock lock(device->mutex());
         captured = stream.take_capture();
-        uses = captured->take_uses(); // releases the region's own tensors, which are planned into new memory
+        uses = captured->release_own(); // which are planned into new memory
         for (const RegionUse &use : uses) {
             if (use.tensor->buffer) {
                 device->memory().place(*use.tensor->buffer);
