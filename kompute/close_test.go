@@ -3,6 +3,7 @@ package kompute
 import (
 	"context"
 	"io"
+	"sync"
 	"testing"
 	"time"
 
@@ -175,11 +176,12 @@ func TestWaitingWhileALostStreamCloses(t *testing.T) {
 	_ = d.Close() // it counts as lost
 }
 
-// makingBackend makes the memory of storage slowly: Close is called meanwhile.
+// makingBackend makes memory and queues slowly: Close is called meanwhile.
 type makingBackend struct {
 	backend
 	d     *Device
-	freed chan struct{}
+	freed chan struct{} // closed when the device or a queue is
+	end   func()
 	early bool
 }
 
@@ -196,25 +198,40 @@ func (b *makingBackend) make() error {
 func (b *makingBackend) wrap(*storage, []byte) error { return b.make() }
 func (b *makingBackend) giveMapped(*storage) error   { return b.make() }
 func (b *makingBackend) fill(*storage, []byte) error { return b.make() }
-func (b *makingBackend) close()                      { close(b.freed) }
+func (b *makingBackend) close()                      { b.end() }
 
-// A device is not freed while tensors are made on it.
-func TestCloseWaitsForTensorsThatAreBeingMade(t *testing.T) {
-	for name, tensor := range map[string]func(d *Device) (io.Closer, error){
+func (b *makingBackend) newQueue(s *Stream) (queue, error) {
+	q, err := b.backend.newQueue(s)
+	return makingQueue{q, b}, err
+}
+
+type makingQueue struct {
+	queue
+	b *makingBackend
+}
+
+func (q makingQueue) timeOps(timing) error { return q.b.make() }
+func (q makingQueue) close()               { q.b.end() }
+
+// A device is not freed while tensors and streams are made on it.
+func TestCloseWaitsForWhatIsBeingMade(t *testing.T) {
+	for name, call := range map[string]func(d *Device) (io.Closer, error){
 		"New":       func(d *Device) (io.Closer, error) { return New(d, upTo(2)) },
 		"Zeros":     func(d *Device) (io.Closer, error) { return Zeros[float32](d, 2) },
 		"Wrap":      func(d *Device) (io.Closer, error) { return Wrap(d, DTypeUint8, make([]byte, 2), nil, 2) },
 		"NewMapped": func(d *Device) (io.Closer, error) { return NewMapped[float32](d, 2) },
+		"NewStream": func(d *Device) (io.Closer, error) { return d.NewStream() },
 	} {
-		d := openTest(t, "cpu")
-		b := &makingBackend{backend: d.backend, d: d, freed: make(chan struct{})}
+		d := openTest(t, "cpu", WithOpTimes())
+		freed := make(chan struct{})
+		b := &makingBackend{backend: d.backend, d: d, freed: freed, end: sync.OnceFunc(func() { close(freed) })}
 		d.backend = b
-		x, err := tensor(d)
+		x, err := call(d)
 		require.NoError(t, err, name)
 		require.False(t, b.early, name)
 		require.NoError(t, x.Close())
 		require.NoError(t, d.Close())
-		_, err = tensor(d)
+		_, err = call(d)
 		require.ErrorIs(t, err, ErrClosed, name)
 	}
 }

@@ -102,31 +102,22 @@ func (d *Device) NewStream(opts ...StreamOption) (*Stream, error) {
 	if d = d.made(); d == noDevice {
 		return nil, errNilDevice
 	}
-	s, err := d.newStream(opts)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.measure(); err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
-}
-
-func (d *Device) newStream(opts []StreamOption) (*Stream, error) {
 	s := &Stream{dev: d}
 	for _, set := range opts {
 		if set != nil {
 			set(s)
 		}
 	}
-	err := d.using(func() error {
-		q, err := d.backend.newQueue(s)
-		if err != nil {
+	err := d.using(func() (err error) {
+		if s.queue, err = d.backend.newQueue(s); err != nil {
+			return err
+		}
+		if err := s.measure(); err != nil {
+			s.queue.close()
 			return err
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		s.queue = q
 		d.numbered++
 		s.number = d.numbered
 		d.streams[s] = struct{}{}
