@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // Access tells how an op accesses an operand.
@@ -111,7 +113,7 @@ func (op Op) busy() bool {
 // overwrites reports whether the op replaces all of the storage's content.
 func (a Arg) overwrites() bool {
 	v := a.View
-	return a.Access == AccessWrite && wholeStorage(v.layout, v.st.bytes/v.dtype.Size())
+	return a.Access == AccessWrite && array.Covers(v.layout, v.st.bytes/v.dtype.Size())
 }
 
 // needs returns the access to the storage's content: an op that replaces only a part of it needs the rest.

@@ -261,7 +261,7 @@ func (v *View) hostUse(what string) error {
 	if err != nil {
 		return v.refused(what, "", err)
 	}
-	if whole := what == "write" && wholeStorage(v.layout, v.st.bytes/v.dtype.Size()); !whole {
+	if whole := what == "write" && array.Covers(v.layout, v.st.bytes/v.dtype.Size()); !whole {
 		if err := v.st.contentErr(); err != nil {
 			return err
 		}

@@ -3,6 +3,8 @@ package kompute
 import (
 	"fmt"
 	"sync/atomic"
+
+	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // View is an untyped view of storage, as ops take it as an operand. Shape,
@@ -145,7 +147,7 @@ func (v *View) writtenByHost(origin uint64) {
 	st.dev.mu.Lock()
 	defer st.dev.mu.Unlock()
 	st.filled = true
-	if (st.source != nil || st.err != nil) && st.origins == origin && wholeStorage(v.layout, st.bytes/v.dtype.Size()) {
+	if (st.source != nil || st.err != nil) && st.origins == origin && array.Covers(v.layout, st.bytes/v.dtype.Size()) {
 		st.source, st.err = nil, nil
 		st.changed()
 	}
@@ -180,33 +182,4 @@ func (v *View) derive(dst *View, l Layout) error {
 	dst.place(v.st, v.dtype, l)
 	dst.gen = v.st.gen
 	return nil
-}
-
-// wholeStorage reports whether l maps its elements one to one to the first n
-// elements of the storage.
-func wholeStorage(l Layout, n int) bool {
-	if l.Size() != n || l.Offset != 0 {
-		return n == 0
-	}
-	if l.IsContiguous() {
-		return true
-	}
-	// A permutation of a contiguous layout: each stride is the product of the
-	// axes that have smaller ones.
-	var used [MaxRank]bool
-	stride := 1
-	for range l.Shape {
-		found := false
-		for i, d := range l.Shape {
-			if !used[i] && d > 1 && l.Strides[i] == stride {
-				used[i], found = true, true
-				stride *= d
-				break
-			}
-		}
-		if !found {
-			break
-		}
-	}
-	return stride == n
 }

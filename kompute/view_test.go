@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 func TestViewsMoveNothing(t *testing.T) {
@@ -258,26 +256,6 @@ func TestChainsOfViewsReadAndWrite(t *testing.T) {
 		require.Equal(rt, data, read(t, base))
 	})
 	require.Zero(t, d.Stats().LiveTensors)
-}
-
-func TestWholeStorage(t *testing.T) {
-	l, err := array.Contiguous(2, 3, 4)
-	require.NoError(t, err)
-	require.True(t, wholeStorage(l, 24))
-	require.False(t, wholeStorage(l, 25))
-	p, err := l.Transpose(2, 0, 1)
-	require.NoError(t, err)
-	require.True(t, wholeStorage(p, 24))
-	part, err := l.Slice(0, 0, 1, 1)
-	require.NoError(t, err)
-	require.False(t, wholeStorage(part, 24))
-	one, err := array.Contiguous(1, 4)
-	require.NoError(t, err)
-	wide, err := one.Broadcast(3, 4)
-	require.NoError(t, err)
-	require.False(t, wholeStorage(wide, 12))
-	require.False(t, wholeStorage(array.Layout{Shape: []int{2, 2, 2}, Strides: []int{1, 1, 5}}, 8))
-	require.True(t, wholeStorage(array.Layout{}, 1))
 }
 
 // Errors of what the host does with a tensor name the operation and the tensor.

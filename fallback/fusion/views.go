@@ -55,26 +55,7 @@ func overlaps(a, b Array) bool {
 // coversStorage reports whether every byte of the storage belongs to exactly one
 // element.
 func coversStorage(a Array) bool {
-	if a.Offset != 0 || a.Size()*a.DType.Size() < a.Bytes {
-		return false
-	}
-	// Dense in any order of axes: sorted by stride, each is the product of those below.
-	type axis struct{ stride, length int }
-	var axes []axis
-	for i, n := range a.Shape {
-		if n != 1 {
-			axes = append(axes, axis{a.Strides[i], n})
-		}
-	}
-	slices.SortFunc(axes, func(x, y axis) int { return x.stride - y.stride })
-	want := 1
-	for _, x := range axes {
-		if x.stride != want {
-			return false
-		}
-		want *= x.length
-	}
-	return true
+	return a.Size()*a.DType.Size() == a.Bytes && array.Covers(a.Layout, a.Size())
 }
 
 // rowsOfHeads views x as rows [H, D], where H is the one axis before the last that

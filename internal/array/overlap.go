@@ -72,6 +72,35 @@ func nested(l Layout) bool {
 	return true
 }
 
+// Covers reports whether l maps its elements one to one to the first n
+// elements of the storage.
+func Covers(l Layout, n int) bool {
+	if l.Size() != n || l.Offset != 0 {
+		return n == 0
+	}
+	if l.IsContiguous() {
+		return true
+	}
+	// A permutation of a contiguous layout: each stride is the product of the
+	// axes that have smaller ones.
+	var used [MaxRank]bool
+	stride := 1
+	for range l.Shape {
+		found := false
+		for i, d := range l.Shape {
+			if !used[i] && d > 1 && l.Strides[i] == stride {
+				used[i], found = true, true
+				stride *= d
+				break
+			}
+		}
+		if !found {
+			break
+		}
+	}
+	return stride == n
+}
+
 // spans lists what each axis adds to an index; sign -1 subtracts.
 func spans(l Layout, sign int) []span {
 	var out []span

@@ -48,6 +48,31 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
+// A view covers storage if each of the storage's elements is one of its own, once.
+func TestCovers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawOverlapping(t, "view")
+		if rapid.Bool().Draw(t, "permuted") {
+			whole, err := Contiguous(l.Shape...)
+			require.NoError(t, err)
+			axes := make([]int, l.Rank())
+			for i := range axes {
+				axes[i] = i
+			}
+			l, err = whole.Transpose(rapid.Permutation(axes).Draw(t, "axes")...)
+			require.NoError(t, err)
+		}
+		n := l.Size() + rapid.IntRange(0, 1).Draw(t, "more")
+		own, covered := elements(l), 0
+		for i := range n {
+			if own[i] == 1 {
+				covered++
+			}
+		}
+		require.Equal(t, covered == n, Covers(l, n))
+	})
+}
+
 func TestOverlapOfLargeSlices(t *testing.T) {
 	base, err := Contiguous(8, 4096, 32, 128)
 	require.NoError(t, err)
