@@ -15,7 +15,7 @@ import (
 // done nothing, if it does not support this for such calls; the caller then runs each by
 // itself.
 func QuantizedProducts(calls [][]array.Array, params []byte) (bool, error) {
-	o, p := &opdef.QuantizedMatMul, paramsOf[opdef.QuantizedMatMulParams](params)
+	o, p := &opdef.QuantizedMatMul, opdef.ParamsOf[opdef.QuantizedMatMulParams](params)
 	if p.Transpose == 0 {
 		return false, nil
 	}

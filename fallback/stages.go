@@ -2,7 +2,6 @@ package fallback
 
 import (
 	"slices"
-	"unsafe"
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -44,19 +43,19 @@ func (s *Stages) Owns(i, operand int) bool {
 func StagesOf(name string, arrays []array.Array, params []byte) *Stages {
 	switch name {
 	case opdef.Projection.Name:
-		return projectionStages(arrays, paramsOf[opdef.ProjectionParams](params))
+		return projectionStages(arrays, opdef.ParamsOf[opdef.ProjectionParams](params))
 	case opdef.AttentionStep.Name:
-		return attentionStepStages(arrays, paramsOf[opdef.AttentionStepParams](params))
+		return attentionStepStages(arrays, opdef.ParamsOf[opdef.AttentionStepParams](params))
 	case opdef.AttentionProjection.Name:
-		return attentionProjectionStages(arrays, paramsOf[opdef.AttentionProjectionParams](params))
+		return attentionProjectionStages(arrays, opdef.ParamsOf[opdef.AttentionProjectionParams](params))
 	case opdef.PagedHeads.Name:
-		return pagedHeadsStages(paramsOf[opdef.PagedHeadsParams](params))
+		return pagedHeadsStages(opdef.ParamsOf[opdef.PagedHeadsParams](params))
 	case opdef.PagedSDPA.Name:
-		return pagedSDPAStages(arrays, paramsOf[opdef.PagedSDPAParams](params))
+		return pagedSDPAStages(arrays, opdef.ParamsOf[opdef.PagedSDPAParams](params))
 	case opdef.PagedStep.Name:
-		return pagedStepStages(paramsOf[opdef.PagedStepParams](params))
+		return pagedStepStages(opdef.ParamsOf[opdef.PagedStepParams](params))
 	case opdef.QuantizedMatMul.Name:
-		return productStages(arrays, paramsOf[opdef.QuantizedMatMulParams](params))
+		return productStages(arrays, opdef.ParamsOf[opdef.QuantizedMatMulParams](params))
 	}
 	return nil
 }
@@ -67,11 +66,11 @@ func Supports(name string, arrays []array.Array, params []byte) error {
 	c := checker{op: name}
 	switch name {
 	case opdef.Projection.Name:
-		c.projection(arrays, paramsOf[opdef.ProjectionParams](params))
+		c.projection(arrays, opdef.ParamsOf[opdef.ProjectionParams](params))
 	case opdef.PagedHeads.Name:
-		c.pagedHeads(arrays, paramsOf[opdef.PagedHeadsParams](params))
+		c.pagedHeads(arrays, opdef.ParamsOf[opdef.PagedHeadsParams](params))
 	case opdef.PagedStep.Name:
-		c.pagedStep(arrays, paramsOf[opdef.PagedStepParams](params))
+		c.pagedStep(arrays, opdef.ParamsOf[opdef.PagedStepParams](params))
 	case opdef.AttentionStep.Name:
 		c.attentionStep(arrays)
 	case opdef.AttentionProjection.Name:
@@ -96,12 +95,6 @@ func (c *checker) asRows(name string, a *array.Array, rows int) {
 	if c.asRow(name, a); c.err == nil && rows > 1 && a.Present() && !a.IsContiguous() {
 		c.fail("%s of shape %v and strides %v is not contiguous", name, a.Shape, a.Strides)
 	}
-}
-
-// paramsOf returns the parameter struct in these bytes.
-func paramsOf[P any](bytes []byte) (params P) {
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&params)), unsafe.Sizeof(params)), bytes)
-	return params
 }
 
 // lane is the memory of one worker for the stages of a region.

@@ -61,13 +61,7 @@ func as[P any](n *Node, op opdef.Op) (params P, ok bool) {
 	if n == nil || n.Name != op.Name || len(n.Arrays) < len(op.Operands) || len(n.Params) != int(unsafe.Sizeof(params)) {
 		return params, false
 	}
-	return ParamsOf[P](n.Params), true
-}
-
-// ParamsOf returns the parameter struct in these bytes.
-func ParamsOf[P any](bytes []byte) (params P) {
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(&params)), unsafe.Sizeof(params)), bytes)
-	return params
+	return opdef.ParamsOf[P](n.Params), true
 }
 
 // call makes a node of a fused op, with absent operands.

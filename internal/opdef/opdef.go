@@ -3,6 +3,8 @@
 // gen_ops.go, csrc/ops/gen_ops.hpp and shaders/include/gen_kinds.h are generated.
 package opdef
 
+import "unsafe"
+
 //go:generate go run ./gen
 
 // Access says what an op does with an operand.
@@ -34,6 +36,12 @@ func (o Operand) Called(name string) Operand {
 type Op struct {
 	Name     string
 	Operands []Operand
+}
+
+// ParamsOf returns the parameter struct in these bytes.
+func ParamsOf[P any](bytes []byte) (params P) {
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&params)), unsafe.Sizeof(params)), bytes)
+	return params
 }
 
 func nameOf(names []string, number uint32) string {
