@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // shader returns a shader with these declarations and a body that uses what they declare.
@@ -130,14 +128,9 @@ func TestARefusedDispatchKeepsItsTensors(t *testing.T) {
 // Wrapped memory must be readonly in the shader.
 func TestWrappedTensorsThatAShaderMayWrite(t *testing.T) {
 	mgr := openManager(t)
-	v, err := Wrap(mgr.Device(), array.Float32, array.Bytes(upTo(6)), nil, 6)
-	require.NoError(t, err)
-	defer v.Close()
-	a, err := As[float32](v)
-	require.NoError(t, err)
-	b := tensor(t, mgr.Device(), make([]float32, 6))
+	a, b := wrapped(t, mgr.Device(), upTo(6)), tensor(t, mgr.Device(), make([]float32, 6))
 	spirv := compileGLSL(t, scaleGLSL)
-	_, err = mgr.Algorithm([]AnyTensor{b, a}, spirv, WithPushConstants(0))
+	_, err := mgr.Algorithm([]AnyTensor{b, a}, spirv, WithPushConstants(0))
 	require.ErrorIs(t, err, ErrInvalid)
 	require.ErrorContains(t, err, "wrapped memory is read-only, and the shader may write binding 1")
 	alg, err := mgr.Algorithm([]AnyTensor{a, b}, spirv, WithPushConstants(0))

@@ -14,8 +14,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
 
 // compileGLSL makes SPIR-V of a compute shader.
@@ -227,12 +225,7 @@ func TestForgottenAlgorithmsAreCollected(t *testing.T) {
 
 func TestWrappedTensorsAsInputOfAnAlgorithm(t *testing.T) {
 	mgr := openManager(t)
-	v, err := Wrap(mgr.Device(), array.Float32, array.Bytes(upTo(6)), nil, 6)
-	require.NoError(t, err)
-	defer v.Close()
-	a, err := As[float32](v)
-	require.NoError(t, err)
-	b := tensor(t, mgr.Device(), make([]float32, 6))
+	a, b := wrapped(t, mgr.Device(), upTo(6)), tensor(t, mgr.Device(), make([]float32, 6))
 	alg, err := mgr.Algorithm([]AnyTensor{a, b}, compileGLSL(t, scaleGLSL), WithPushConstants(0))
 	require.NoError(t, err)
 	defer alg.Close()
