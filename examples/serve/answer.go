@@ -304,6 +304,9 @@ func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream
 				return c, err
 			}
 			logprobs = nil
+			if g.oneCall && p.call != nil {
+				break // text that was held back, as a possible stop, may have more calls
+			}
 		}
 		if g.oneCall && text.calls > 0 {
 			c.finish = generate.FinishStop

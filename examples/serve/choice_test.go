@@ -250,6 +250,22 @@ func TestTools(t *testing.T) {
 	require.Contains(t, <-prompts, `<tool_call>weather {"city": "b", "day": 1}</tool_call>`)
 }
 
+// One call is one call, also where the text of several comes at once.
+func TestOneCall(t *testing.T) {
+	s := start(t, func(m *loaded) {
+		m.tools = true
+		script(func(context.Context, engine.Request) iter.Seq[string] {
+			return slices.Values([]string{`<tool_call>{"name":"a"}</tool_call> and <tool_call>{"name":"b"}</tool_call>`})
+		})(m)
+	})
+	for more, calls := range map[string]int{`"parallel_tool_calls":false,`: 1, "": 2} {
+		a := s.post("/v1/chat/completions", `{`+more+`"tools":[{"type":"function","function":{"name":"a"}}],`+question+`}`)
+		require.Len(t, a.Choices[0].Message.ToolCalls, calls, more)
+		require.Equal(t, calls == 1, a.Choices[0].Message.Content == "", more)
+		require.Equal(t, "tool_calls", a.Choices[0].Finish)
+	}
+}
+
 // A model whose template shows no tools is not asked to use them.
 func TestNoTools(t *testing.T) {
 	s := start(t, nil)
