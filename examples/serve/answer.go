@@ -29,7 +29,8 @@ type generation struct {
 	thinking  bool             // the prompt ends within thoughts
 	continues bool             // the prompt ends within the answer, or its thoughts
 	tools     bool
-	oneCall   bool // end after the first tool call
+	bare      map[string]bool // the tools that may be called without tags; nil for none
+	oneCall   bool            // end after the first tool call
 	stream    bool
 	usage     bool // in the stream
 	logprobs  bool
@@ -84,6 +85,9 @@ func (s *server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generati
 		id: "chatcmpl-" + rand.Text(), began: noteOf(ctx).start, chat: true, thinking: m.thinkingFirst(ids) || q.continuesThoughts(),
 		continues: q.ContinueLast, tools: len(q.Tools) > 0, oneCall: q.ParallelToolCalls != nil && !*q.ParallelToolCalls,
 		logprobs: q.Logprobs, top: q.TopLogprobs,
+	}
+	if len(q.Tools) > 0 && !g.continues && !m.folder.Template.Writes(callTag) {
+		g.bare = q.toolNames()
 	}
 	if ids, err = g.constrain(m, q, ids); err != nil {
 		return nil, nil, err
@@ -276,6 +280,7 @@ type sink interface {
 func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream, out sink) (c counts, err error) {
 	var logprobs []generate.Logprob // of text that is held back
 	text := newParts(g.thinking, g.tools)
+	text.bare = g.bare
 	if !g.chat || g.continues {
 		text.at = inAnswer
 		if g.thinking {

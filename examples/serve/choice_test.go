@@ -250,6 +250,33 @@ func TestTools(t *testing.T) {
 	require.Contains(t, <-prompts, `<tool_call>weather {"city": "b", "day": 1}</tool_call>`)
 }
 
+// A model whose template knows no tags calls tools by JSON alone; one that does, does not.
+func TestCallsWithoutTags(t *testing.T) {
+	for _, tags := range []bool{false, true} {
+		s := start(t, func(m *loaded) {
+			m.tools = true
+			script(func(context.Context, engine.Request) iter.Seq[string] {
+				return slices.Values(strings.SplitAfter(`{"name": "f", "parameters": {"a": 1}}`, " "))
+			})(m)
+			if tags {
+				var err error
+				m.folder.Template, err = chat.Parse("{% if tools %}Write <tool_call>…</tool_call>{% endif %}{{ messages[0].content }}")
+				require.NoError(t, err)
+			}
+		})
+		const tools = `"tools":[{"type":"function","function":{"name":"f"}}],`
+		a := s.post("/v1/chat/completions", `{`+tools+question+`}`)
+		require.Equal(t, tags, a.Choices[0].Message.ToolCalls == nil)
+		require.Equal(t, tags, a.Choices[0].Finish == "stop")
+		calls, finish := 0, ""
+		for _, e := range s.events("/v1/chat/completions", `{"stream":true,`+tools+question+`}`) {
+			calls += len(e.Choices[0].Delta.ToolCalls)
+			finish += e.Choices[0].Finish
+		}
+		require.Equal(t, !tags, calls == 1 && finish == "tool_calls")
+	}
+}
+
 // One call is one call, also where the text of several comes at once.
 func TestOneCall(t *testing.T) {
 	s := start(t, func(m *loaded) {

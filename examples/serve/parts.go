@@ -16,6 +16,9 @@ const (
 	callTag, callEnd   = "<tool_call>", "</tool_call>"
 )
 
+// mostBare is how many bytes of a text are held back because it may be a call without tags.
+const mostBare = 64 << 10
+
 const space = " \t\r\n"
 
 // part is a piece of one of an answer's fields.
@@ -46,6 +49,9 @@ type parts struct {
 	space string // before the tag of the present call
 	tried int    // bytes of held in which no call ends
 	calls int
+	// The tools that an answer may call by nothing but JSON, as Llama's models do; nil once the
+	// answer has other text.
+	bare map[string]bool
 }
 
 func newParts(thinkingFirst, tools bool) *parts {
@@ -90,6 +96,12 @@ func (p *parts) step(end bool) (out part, more bool) {
 		if !p.tools {
 			out.content, p.held = p.held, ""
 			return out, false
+		}
+		if p.bare != nil {
+			if call, open := p.takeBare(end); call != nil || open {
+				return part{call: call}, call != nil
+			}
+			p.bare = nil
 		}
 		out.content, more = p.until(callTag, inCall, end)
 	case inCall:
@@ -160,11 +172,51 @@ func (p *parts) takeCall(end bool) (part, bool) {
 	return p.noCall()
 }
 
-// called ends a call, after which there is more text.
-func (p *parts) called(call *toolCall, after string) (part, bool) {
+// takeBare takes a call without tags, {"name": …, "parameters": {…}}, when the answer has ended;
+// open reports that the text may still become one. More calls may follow, after a semicolon or
+// white space.
+func (p *parts) takeBare(end bool) (call *toolCall, open bool) {
+	text := strings.TrimLeft(p.held, space)
+	if !end {
+		if text == "" {
+			return nil, true
+		}
+		rest := strings.TrimLeft(text[1:], space)
+		for _, name := range []string{`"name"`, `"type"`} {
+			open = open || strings.HasPrefix(rest, name) || strings.HasPrefix(name, rest)
+		}
+		return nil, open && text[0] == '{' && len(text) <= mostBare
+	}
+	d := jsontext.NewDecoder(strings.NewReader(text), jsontext.AllowDuplicateNames(true))
+	value, err := d.ReadValue()
+	var body struct {
+		Name       string         `json:"name"`
+		Arguments  jsontext.Value `json:"arguments"`
+		Parameters jsontext.Value `json:"parameters"`
+	}
+	if err != nil || json.Unmarshal(value, &body, jsontext.AllowDuplicateNames(true)) != nil || !p.bare[body.Name] {
+		return nil, false
+	}
+	if !given(body.Arguments) {
+		body.Arguments = body.Parameters
+	}
+	if call = newCall(body.Name, body.Arguments); call != nil {
+		p.count(call)
+		p.held = strings.TrimLeft(text[d.InputOffset():], space+";")
+	}
+	return call, false
+}
+
+// count numbers a call.
+func (p *parts) count(call *toolCall) {
 	index := p.calls
 	call.Index = &index
 	p.calls++
+}
+
+// called ends a call, after which there is more text.
+func (p *parts) called(call *toolCall, after string) (part, bool) {
+	p.count(call)
 	p.at, p.held, p.tried = beforeAnswer, after, 0
 	return part{call: call}, true
 }
@@ -190,17 +242,22 @@ func parseCall(text string) (call *toolCall, incomplete bool) {
 	if err := json.Unmarshal([]byte(text), &body, jsontext.AllowDuplicateNames(true)); err != nil || body.Name == "" {
 		return nil, errors.Is(err, io.ErrUnexpectedEOF) && strings.Trim(text, space) != ""
 	}
-	switch body.Arguments.Kind() {
+	return newCall(body.Name, body.Arguments), false
+}
+
+// newCall returns a call, nil if the arguments are neither an object nor null.
+func newCall(name string, arguments jsontext.Value) *toolCall {
+	switch arguments.Kind() {
 	case '{':
 	case 0, 'n':
-		body.Arguments = jsontext.Value("{}")
+		arguments = jsontext.Value("{}")
 	default:
-		return nil, false
+		return nil
 	}
-	if body.Arguments.Compact() != nil {
-		return nil, false
+	if arguments.Compact() != nil {
+		return nil
 	}
-	call = &toolCall{ID: "call_" + rand.Text(), Type: "function"}
-	call.Function.Name, call.Function.Arguments = body.Name, string(body.Arguments)
-	return call, false
+	call := &toolCall{ID: "call_" + rand.Text(), Type: "function"}
+	call.Function.Name, call.Function.Arguments = name, string(arguments)
+	return call
 }

@@ -78,3 +78,44 @@ func TestPartsOfIncompleteCalls(t *testing.T) {
 	require.Len(t, out, 1)
 	require.Equal(t, `{"s":"</tool_call>"}`, out[0].call.Function.Arguments)
 }
+
+// Models like Llama call tools by JSON alone: it is a call if it names a tool, and the answer begins with it.
+func TestPartsWithoutTags(t *testing.T) {
+	for _, c := range []struct {
+		text, content string
+		calls         []string
+	}{
+		{text: `{"name": "f", "parameters": {"a": 1}}`, calls: []string{`f{"a":1}`}},
+		{text: "\n{ \"type\": \"function\", \"name\": \"f\", \"parameters\": {} }\n", calls: []string{`f{}`}},
+		{text: `{"name":"f","arguments":{"a":1}}; {"name":"g","parameters":null}`, calls: []string{`f{"a":1}`, `g{}`}},
+		{text: `{"name":"f"} and`, calls: []string{`f{}`}, content: "and"},
+		{text: `{"name": "other", "parameters": {}}`, content: `{"name": "other", "parameters": {}}`},
+		{text: `{"name": "f", "parameters": "x"}`, content: `{"name": "f", "parameters": "x"}`},
+		{text: `{"name": "f", "param`, content: `{"name": "f", "param`},
+		{text: `{"city": "f"}`, content: `{"city": "f"}`},
+		{text: " {", content: " {"},
+		{text: " x", content: " x"},
+		{text: `x {"name": "f"}`, content: `x {"name": "f"}`},
+		{text: `<tool_call>{"name":"f"}</tool_call>`, calls: []string{"f{}"}},
+	} {
+		for cut := range len(c.text) + 1 {
+			p := newParts(false, true)
+			p.bare = map[string]bool{"f": true, "g": true}
+			content, calls := "", []string(nil)
+			for _, one := range append(p.push(c.text[:cut], false), p.push(c.text[cut:], true)...) {
+				content += one.content
+				if one.call != nil {
+					require.Equal(t, len(calls), *one.call.Index)
+					calls = append(calls, one.call.Function.Name+one.call.Function.Arguments)
+				}
+			}
+			require.Equal(t, c.content, content, "%q at %d", c.text, cut)
+			require.Equal(t, c.calls, calls, "%q at %d", c.text, cut)
+		}
+	}
+	// JSON that is certainly no call is not held back.
+	p := newParts(false, true)
+	p.bare = map[string]bool{"f": true}
+	require.Empty(t, p.push(`{ "na`, false))
+	require.Equal(t, []part{{content: `{ "nation`}}, p.push("tion", false))
+}
