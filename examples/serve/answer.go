@@ -101,7 +101,7 @@ func (s *server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generati
 // size counts the bytes that the chat template gets.
 func (q *chatRequest) size() (size int) {
 	for _, message := range q.Messages {
-		size += messageSize + len(message.Content) + len(message.Reasoning)
+		size += messageSize + len(message.Content) + len(message.Reasoning) + len(message.Thoughts)
 		size += len(message.Name) + len(message.ToolCallID)
 		for _, c := range message.ToolCalls {
 			size += messageSize + len(c.ID) + len(c.Function.Name) + len(c.Function.Arguments)

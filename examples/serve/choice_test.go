@@ -119,7 +119,7 @@ func TestChoiceParameters(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, s.post("/v1/completions", `{"prompt":"x","logprobs":-1}`).status)
 }
 
-// Numbers for the template are those of the request, however long.
+// Numbers for the template are those of the request, however long, and thoughts have either name.
 func TestNumbersForTheTemplate(t *testing.T) {
 	s := start(t, func(m *loaded) {
 		var err error
@@ -127,6 +127,13 @@ func TestNumbersForTheTemplate(t *testing.T) {
 		require.NoError(t, err)
 	})
 	m := s.model.Load()
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		q := &chatRequest{}
+		require.NoError(t, json.Unmarshal([]byte(`{"messages":[{"role":"assistant","`+name+`":"Hm."}]}`), q))
+		messages, err := q.conversation()
+		require.NoError(t, err)
+		require.Equal(t, "Hm.", messages[0].Extra["reasoning_content"], name)
+	}
 	q := &chatRequest{}
 	require.NoError(t, json.Unmarshal([]byte(`{"chat_template_kwargs":{"a":512,"b":9007199254740993,"c":0.5}}`), q))
 	variables, err := q.variables(m, false)

@@ -18,6 +18,7 @@ type message struct {
 	Content    content    `json:"content"`
 	Name       string     `json:"name"`
 	Reasoning  string     `json:"reasoning_content"`
+	Thoughts   string     `json:"reasoning"` // as newer versions of vLLM call it
 	ToolCalls  []toolCall `json:"tool_calls"`
 	ToolCallID string     `json:"tool_call_id"`
 
@@ -99,7 +100,7 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 			return nil, err
 		}
 		extra := map[string]any{}
-		for name, text := range map[string]string{"name": m.Name, "reasoning_content": m.Reasoning, "tool_call_id": m.ToolCallID} {
+		for name, text := range map[string]string{"name": m.Name, "reasoning_content": cmp.Or(m.Reasoning, m.Thoughts), "tool_call_id": m.ToolCallID} {
 			if text != "" {
 				extra[name] = text
 			}
