@@ -123,11 +123,12 @@ func (q *question) conversation() []chat.Message {
 
 // sampling returns how the answer's tokens are chosen.
 func (q *question) sampling(g *checkpoint.Generation) sample.Params {
+	usual := 1.0 // the temperature of a model that is to be sampled, if it recommends none
 	if !g.DoSample {
-		g = &checkpoint.Generation{}
+		g, usual = &checkpoint.Generation{}, 0
 	}
 	p := sample.Params{
-		Temperature: first(q.Temperature, g.Temperature), TopP: first(q.TopP, g.TopP),
+		Temperature: first(q.Temperature, g.Temperature, &usual), TopP: first(q.TopP, g.TopP),
 		MinP: first(q.MinP, g.MinP), TopK: first(q.TopK, g.TopK),
 	}
 	if p.TopK == -1 {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/llm/checkpoint"
 )
 
 // A line is read as it stands: what it does not say exactly makes it fail, with its ID where
@@ -35,4 +37,24 @@ func TestWrongLines(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "🦊", q.ID)
 	assert.Equal(t, ^uint64(0), *q.Seed)
+}
+
+// A model that is to be sampled is, also if it recommends no temperature.
+func TestTemperature(t *testing.T) {
+	asked, recommended := 0.5, 0.7
+	for _, c := range []struct {
+		asked *float64
+		model checkpoint.Generation
+		want  float64
+	}{
+		{nil, checkpoint.Generation{}, 0},
+		{nil, checkpoint.Generation{Temperature: &recommended}, 0},
+		{nil, checkpoint.Generation{DoSample: true}, 1},
+		{nil, checkpoint.Generation{DoSample: true, Temperature: &recommended}, 0.7},
+		{&asked, checkpoint.Generation{DoSample: true}, 0.5},
+		{&asked, checkpoint.Generation{}, 0.5},
+	} {
+		q := &question{Temperature: c.asked}
+		assert.InDelta(t, c.want, q.sampling(&c.model).Temperature, 0)
+	}
 }
