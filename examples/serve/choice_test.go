@@ -176,6 +176,10 @@ func TestPenalties(t *testing.T) {
 	require.Equal(t, []int{2045, 2043, 7, 8}, got.EOS)
 	s.post("/v1/completions", `{"prompt":"x","ignore_eos":true,"stop_token_ids":[7]}`)
 	require.Equal(t, []int{7}, got.EOS)
+	s.post("/v1/completions", `{"prompt":"x","seed":-1}`)
+	require.NotEqual(t, ^uint64(0), got.Sampling.Seed)
+	s.post("/v1/completions", `{"prompt":"x","seed":-2}`)
+	require.Equal(t, ^uint64(1), got.Sampling.Seed)
 	// Without parameters, those recommended by the model's authors are used.
 	s.post("/v1/chat/completions", ask)
 	require.Equal(t, sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Seed: got.Sampling.Seed}, got.Sampling)

@@ -242,7 +242,7 @@ func (m *loaded) sampling(c *common) sample.Params {
 	if c.TopP != nil && *c.TopP == 0 {
 		p.TopP = math.SmallestNonzeroFloat64 // only the likeliest token; 0 would keep all
 	}
-	if c.Seed != nil {
+	if c.Seed != nil && *c.Seed != -1 { // for which vLLM and llama.cpp take a random one
 		p.Seed = uint64(*c.Seed)
 	}
 	return p
