@@ -189,6 +189,8 @@ func TestHelp(t *testing.T) {
 	out, err := parsed("--nonsense")
 	require.EqualError(t, err, "flag provided but not defined: --nonsense")
 	require.Empty(t, out)
+	_, err = parsed("--overwrite=maybe")
+	require.ErrorContains(t, err, "for --overwrite: ")
 	_, err = parsed("--job_name", "a", "more")
 	require.EqualError(t, err, `unexpected argument "more"`)
 	_, err = parsed("--job_name", "a", "--shards", "2")

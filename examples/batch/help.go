@@ -40,7 +40,7 @@ func readFlags(own, beams *flag.FlagSet, args []string, stdout io.Writer) error 
 }
 
 // named matches flags in the messages of package flag, which have one dash.
-var named = regexp.MustCompile(`((?:flag|defined:|argument:) )-(\w[\w-]+)`)
+var named = regexp.MustCompile(`((?:flag|for|defined:|argument:) )-(\w[\w-]+)`)
 
 func printHelp(out io.Writer, own, beams *flag.FlagSet) error {
 	var b strings.Builder

@@ -163,7 +163,7 @@ func flagError(err error) error {
 	return errors.New(oneDash.ReplaceAllString(err.Error(), "$1--$2"))
 }
 
-var oneDash = regexp.MustCompile(`((?:flag|defined:|argument:) )-([a-z][a-z0-9-]+)`)
+var oneDash = regexp.MustCompile(`((?:flag|for|defined:|argument:) )-([a-z][a-z0-9-]+)`)
 
 func printHelp(fs *flag.FlagSet, out io.Writer) error {
 	var b strings.Builder

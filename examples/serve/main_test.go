@@ -235,6 +235,7 @@ func TestCommandLine(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"--nonsense":          {"--nonsense"},
+		"for --log-json":      {"--log-json=maybe"},
 		"unexpected argument": {"model"},
 		"need each other":     {"--tls-cert", "x"},
 		"exclude each other":  {"--batch-invariance", "--no-batch-invariance"},

@@ -85,7 +85,7 @@ func (f *Flags) NoArguments(hint string) error {
 }
 
 // named matches flags in the messages of package flag, which have one dash.
-var named = regexp.MustCompile(`((?:flag|defined:|argument:) )-([a-z][a-z0-9-]+)`)
+var named = regexp.MustCompile(`((?:flag|for|defined:|argument:) )-([a-z][a-z0-9-]+)`)
 
 // dashes writes the flags of a message as the help does.
 func dashes(message string) string { return named.ReplaceAllString(message, "$1--$2") }
