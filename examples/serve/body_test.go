@@ -45,6 +45,16 @@ func TestMemoryOfBodies(t *testing.T) {
 	}
 }
 
+// A request that runs does not keep fields that nobody reads.
+func TestMemoryOfUnknownFields(t *testing.T) {
+	s := start(t, nil)
+	q := new(chatRequest)
+	require.NoError(t, s.decode(t.Context(), []byte(`{"x":"`+strings.Repeat("x", 1<<20)+`","messages":[{"role":"user","content":"Hi"}]}`), q))
+	require.NotEmpty(t, q.Others)
+	require.NoError(t, q.check(s.model.Load()))
+	require.Empty(t, q.Others)
+}
+
 // slowly sends a request's header and the beginning of its body.
 func (s service) slowly(length, sent int) net.Conn {
 	s.Helper()

@@ -72,7 +72,9 @@ func (c *common) check(m *loaded) error {
 		}
 	}
 	c.RepetitionPenalty = cmp.Or(c.RepetitionPenalty, c.RepeatPenalty)
-	return checkForeign(c.Others)
+	others := c.Others
+	c.Others = nil // they may be as long as the body, and the request may run for long
+	return checkForeign(others)
 }
 
 // within reports whether v is in [-limit, limit].
