@@ -91,7 +91,7 @@ go_tests_with_race() {
     # shellcheck disable=SC2086 # several packages
     KOMPUTE_GO_VALIDATION=1 go_test -race -timeout 60m -skip "$arithmetic" $threaded &&
         go_test -race -short -timeout 60m -run 'TestConformance/cpu' ./ops -args -share=8 &&
-        go_test -race -run '^TestConcurrent$' ./llm/tokenizer
+        go_test -race -run '^TestConcurrent$' ./llm/tokenizer ./llm/grammar
 }
 # The other packages that use the binding. Those that do not are tested without cgo, and so is
 # the conformance of the CPU backend.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	stdjson "encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -42,28 +43,34 @@ type content string
 
 // UnmarshalJSON accepts a string, null, or an array of parts of type text or refusal.
 func (c *content) UnmarshalJSON(data []byte) error {
+	text, err := textOf(data, "", "text", "refusal")
+	*c = content(text)
+	return err
+}
+
+// textOf returns a string, null as an empty one, or the text of an array of parts of these types.
+func textOf(data []byte, types ...string) (text string, err error) {
 	if jsontext.Value(data).Kind() != '[' {
-		return json.Unmarshal(data, (*string)(c))
+		err = json.Unmarshal(data, &text)
+		return text, err
 	}
 	var parts []struct {
 		Type, Text, Refusal string
 	}
 	if err := json.Unmarshal(data, &parts, json.MatchCaseInsensitiveNames(true)); err != nil {
-		return err
+		return "", err
 	}
-	var text strings.Builder
+	var all strings.Builder
 	for _, p := range parts {
-		switch p.Type {
-		case "text", "":
-			text.WriteString(p.Text)
-		case "refusal":
-			text.WriteString(p.Refusal)
-		default:
-			return &apiError{code: "unsupported", message: fmt.Sprintf("unsupported: a part of type %q is not text, and this model reads nothing else", p.Type)}
+		if !slices.Contains(types, p.Type) {
+			return "", &apiError{code: "unsupported", message: fmt.Sprintf("unsupported: a part of type %q is not text, and this model reads nothing else", p.Type)}
 		}
+		if p.Type == "refusal" {
+			p.Text = p.Refusal
+		}
+		all.WriteString(p.Text)
 	}
-	*c = content(text.String())
-	return nil
+	return all.String(), nil
 }
 
 // roles maps OpenAI's names to the roles that chat templates know.
@@ -83,6 +90,11 @@ func (m *message) check(param string) error {
 		}
 	}
 	return nil
+}
+
+// isObject reports whether a text is a JSON object. Names may come twice, as in a call of parseCall.
+func isObject(v jsontext.Value) bool {
+	return v.Kind() == '{' && v.IsValid(jsontext.AllowDuplicateNames(true))
 }
 
 // given reports whether a field of a request has a value.
@@ -110,7 +122,7 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 			// Templates format an object, but print a text unchanged. Of two members of the same
 			// name, which a call of parseCall may have, they get the last one.
 			arguments := stdjson.RawMessage(cmp.Or(c.Function.Arguments, "{}"))
-			if v := jsontext.Value(arguments); v.Kind() != '{' || !v.IsValid(jsontext.AllowDuplicateNames(true)) {
+			if !isObject(jsontext.Value(arguments)) {
 				return nil, bad(fmt.Sprintf("messages.%d.tool_calls.%d.function.arguments", i, j), "not a JSON object in a string")
 			}
 			calls = append(calls, map[string]any{"id": c.ID, "type": "function", "function": map[string]any{"name": c.Function.Name, "arguments": arguments}})

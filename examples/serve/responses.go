@@ -90,27 +90,11 @@ func (i *responseInput) UnmarshalJSON(data []byte) error {
 // itemContent is a text, which may come in parts.
 type itemContent string
 
-// itemParts are the types of parts that are text.
-var itemParts = map[string]bool{"input_text": true, "output_text": true, "text": true, "reasoning_text": true, "refusal": true}
-
 // UnmarshalJSON accepts a string, null, or an array of parts that are text.
 func (c *itemContent) UnmarshalJSON(data []byte) error {
-	if jsontext.Value(data).Kind() != '[' {
-		return json.Unmarshal(data, (*string)(c))
-	}
-	var parts []struct{ Type, Text, Refusal string }
-	if err := json.Unmarshal(data, &parts, json.MatchCaseInsensitiveNames(true)); err != nil {
-		return err
-	}
-	var text strings.Builder
-	for _, p := range parts {
-		if !itemParts[p.Type] {
-			return &apiError{code: "unsupported", message: fmt.Sprintf("unsupported: a part of type %q is not text, and this model reads nothing else", p.Type)}
-		}
-		text.WriteString(p.Text + p.Refusal)
-	}
-	*c = itemContent(text.String())
-	return nil
+	text, err := textOf(data, "input_text", "output_text", "text", "reasoning_text", "refusal")
+	*c = itemContent(text)
+	return err
 }
 
 // responses is POST /v1/responses.
@@ -242,7 +226,7 @@ func (q *responseRequest) messages() (out []message, err error) {
 		case "function_call":
 			call := toolCall{ID: item.CallID, Type: "function"}
 			call.Function.Name, call.Function.Arguments = item.Name, item.Arguments
-			if v := jsontext.Value(cmp.Or(item.Arguments, "{}")); v.Kind() != '{' || !v.IsValid(jsontext.AllowDuplicateNames(true)) {
+			if !isObject(jsontext.Value(cmp.Or(item.Arguments, "{}"))) {
 				return nil, bad(param+"arguments", "not a JSON object in a string")
 			}
 			m := last()

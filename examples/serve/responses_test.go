@@ -2,8 +2,6 @@ package main
 
 import (
 	"bufio"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -14,11 +12,7 @@ import (
 // respond sends a request for a response.
 func (s service) respond(body string) (r response) {
 	s.Helper()
-	answer := s.request(s.Context(), "/v1/responses", body)
-	data, err := io.ReadAll(answer.Body)
-	require.NoError(s, err)
-	require.Equal(s, http.StatusOK, answer.StatusCode, string(data))
-	require.NoError(s, json.Unmarshal(data, &r), string(data))
+	s.into("/v1/responses", body, &r)
 	return r
 }
 

@@ -138,6 +138,16 @@ func (s service) read(response *http.Response) answered {
 	return a
 }
 
+// into sends a request whose answer is no completion, and reads it.
+func (s service) into(path, body string, into any, options ...json.Options) {
+	s.Helper()
+	response := s.request(s.Context(), path, body)
+	data, err := io.ReadAll(response.Body)
+	require.NoError(s, err)
+	require.Equal(s, http.StatusOK, response.StatusCode, string(data))
+	require.NoError(s, json.Unmarshal(data, into, options...), string(data))
+}
+
 // events sends a request and reads its stream up to the end.
 func (s service) events(path, body string) []answered {
 	s.Helper()

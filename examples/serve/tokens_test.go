@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -15,11 +13,7 @@ import (
 func TestTokenize(t *testing.T) {
 	s := start(t, nil)
 	post := func(path, body string, into any) {
-		response := s.request(t.Context(), path, body)
-		data, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, response.StatusCode, string(data))
-		require.NoError(t, json.Unmarshal(data, into, json.RejectUnknownMembers(true)))
+		s.into(path, body, into, json.RejectUnknownMembers(true))
 	}
 	type tokens struct {
 		Count   int   `json:"count"`

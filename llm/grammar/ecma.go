@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,8 +17,8 @@ import (
 // possible are those that are in it for any of them.
 var classes = map[byte]struct{ certain, possible func() runes }{
 	'd': {of(runes{'0', '9'}), tables(unicode.Nd)},
-	'w': {of(asciiWord), func() runes { return sorted(append(otherWord(), asciiWord...)) }},
-	's': {of(space.without(runes{0xfeff, 0xfeff})), of(sorted(append(runes{0x85, 0x85}, space...)))},
+	'w': {of(asciiWord), sync.OnceValue(func() runes { return sorted(slices.Concat(asciiWord, otherWord())) })},
+	's': {of(space.without(runes{0xfeff, 0xfeff})), of(sorted(slices.Concat(runes{0x85, 0x85}, space)))},
 }
 
 // asciiWord are the characters of words in ECMA-262.

@@ -112,8 +112,8 @@ func CompileRegexp(expression string, v *Vocabulary, o Options) (*Grammar, error
 }
 
 // CompileGBNF compiles a grammar in GBNF, the notation of llama.cpp, whose rule root the whole text
-// has to follow. A rule must not begin with itself, tokens cannot be named, and nothing is repeated
-// without a limit that may be empty. It fails with SyntaxError, and otherwise is as Compile.
+// has to follow. No rule may begin with itself, and what * or + repeats must not be able to be empty.
+// Tokens cannot be named. It fails with SyntaxError, and otherwise is as Compile.
 func CompileGBNF(text string, v *Vocabulary, o Options) (*Grammar, error) {
 	return CompileAny(v, Alternative{GBNF: text + "\n", Options: o})
 }

@@ -6,10 +6,12 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -158,6 +160,18 @@ func TestTokensOfRegexp(t *testing.T) {
 	}
 	_, err = CompileAny(v, Alternative{Regexp: "a", Schema: []byte("true")})
 	require.ErrorContains(t, err, "one form")
+}
+
+// Several goroutines may compile patterns, whose classes are shared.
+func TestConcurrent(t *testing.T) {
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			_, err := Compile([]byte(`{"pattern": "^[^\\w\\s]\\W\\b\\S$"}`), nil, Options{})
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
 }
 
 // A long pattern is compiled soon, or refused.
