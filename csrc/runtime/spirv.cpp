@@ -22,7 +22,6 @@ namespace kpx {
 namespace {
 
 constexpr uint32_t kMostVersion = 0x00010500; // 1.5, which Vulkan 1.2 accepts
-constexpr uint32_t kHeaderWords = 5;          // of a module
 
 // Whether the literal string at words is "main".
 bool is_main(const uint32_t *words, uint32_t count) {
@@ -211,8 +210,8 @@ struct Context {
 
 // Whether these tools know all of the module's capabilities: they may be older than the compiler that made it.
 bool know_capabilities(const Context &context, const uint32_t *words, uint64_t count) {
-    std::vector<uint32_t> module(words, words + kHeaderWords);
-    for (uint64_t at = kHeaderWords; at < count; at += words[at] >> spv::WordCountShift) {
+    std::vector<uint32_t> module(words, words + kSpirvHeaderWords);
+    for (uint64_t at = kSpirvHeaderWords; at < count; at += words[at] >> spv::WordCountShift) {
         if ((words[at] & spv::OpCodeMask) == spv::OpCapability) {
             module.insert(module.end(), words + at, words + at + (words[at] >> spv::WordCountShift));
         }
@@ -244,7 +243,7 @@ void validate_spirv(const uint32_t *, uint64_t) {}
 #endif
 
 uint64_t check_spirv(const Device &device, const uint32_t *words, uint64_t count, const ShaderCall &call) {
-    if (words == nullptr || count < kHeaderWords || words[0] != spv::MagicNumber) {
+    if (words == nullptr || count < kSpirvHeaderWords || words[0] != spv::MagicNumber) {
         fail(KPX_INVALID, "this is not SPIR-V");
     }
     if (count > UINT32_MAX / 4) {
@@ -254,7 +253,7 @@ uint64_t check_spirv(const Device &device, const uint32_t *words, uint64_t count
         fail(KPX_UNSUPPORTED, "SPIR-V {}.{}; Vulkan 1.2 takes up to 1.5", words[1] >> 16, (words[1] >> 8) & 0xff);
     }
     Scan scan{device, call};
-    for (uint64_t at = kHeaderWords; at < count;) {
+    for (uint64_t at = kSpirvHeaderWords; at < count;) {
         const uint32_t length = words[at] >> spv::WordCountShift;
         if (length == 0 || length > count - at) {
             fail(KPX_INVALID, "the SPIR-V is damaged at word {}", at);

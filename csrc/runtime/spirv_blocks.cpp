@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#define SPV_ENABLE_UTILITY_CODE
 #include <spirv/unified1/spirv.hpp>
 
 namespace kpx {

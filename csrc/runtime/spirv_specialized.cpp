@@ -10,8 +10,7 @@ namespace kpx {
 
 namespace {
 
-constexpr size_t kHeaderWords = 5; // of a module
-constexpr size_t kIdsWord = 3;     // ids are below it
+constexpr size_t kIdsWord = 3; // ids are below it
 
 class Specializer : SpirvCode {
   public:
@@ -19,7 +18,7 @@ class Specializer : SpirvCode {
         : SpirvCode(words), count_(count), types_(spec, n_spec), dropped_(words[kIdsWord]) {}
 
     std::optional<std::vector<uint32_t>> run() {
-        size_t functions = kHeaderWords;
+        size_t functions = kSpirvHeaderWords;
         for (; functions < count_ && op(functions) != spv::OpFunction; functions += length(functions)) {
             if (op(functions) == spv::OpGroupDecorate) {
                 return {}; // it might decorate specialization constants, or values that will not be computed
@@ -31,8 +30,8 @@ class Specializer : SpirvCode {
                 return {};
             }
         }
-        std::vector<uint32_t> out(words_, words_ + kHeaderWords);
-        for (size_t at = kHeaderWords; at < functions; at += length(at)) {
+        std::vector<uint32_t> out(words_, words_ + kSpirvHeaderWords);
+        for (size_t at = kSpirvHeaderWords; at < functions; at += length(at)) {
             if (!is_about_dropped(at)) {
                 out.insert(out.end(), words_ + at, words_ + at + length(at));
             }

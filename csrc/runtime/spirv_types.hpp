@@ -11,6 +11,8 @@
 
 namespace kpx {
 
+constexpr uint32_t kSpirvHeaderWords = 5; // of a module, before its first instruction
+
 struct SpirvType {
     uint32_t op = 0;            // the instruction that declares it; 0: unknown
     uint32_t storage_class = 0; // of a pointer
