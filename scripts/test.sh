@@ -84,7 +84,7 @@ cpp_tests_with_address_sanitizer() {
 # The packages in which threads meet. Elsewhere the race detector would only make
 # arithmetic in Go some eight times slower. The CPU backend's loops are shared by threads
 # in all of these, and in a share of its conformance.
-threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest'
+threaded='./kompute ./llm/api ./llm/engine ./internal/workers ./internal/faulttest'
 # Its tests of arithmetic run without the race detector.
 arithmetic='^TestSameTokensOnOlderCPUs$'
 go_tests_with_race() {
@@ -107,7 +107,7 @@ go_tests_with_cgo() {
 go_tests_without_cgo() {
     export CGO_ENABLED=0
     # shellcheck disable=SC2046 # several packages
-    go_test $(go list ./... | grep -vE '/(examples/bench|llm/(engine|llama|model|qwen3))$') &&
+    go_test $(go list ./... | grep -vE '/(examples/bench|llm/(api|engine|llama|model|qwen3))$') &&
         go_test -run "$arithmetic" ./llm/engine
 }
 # The library's packages: neither the programs nor the check of builds for other processors.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -16,38 +15,32 @@ import (
 	"time"
 
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/llm/demomodel"
+	"github.com/kompute-go/kompute-go/llm/api"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
 // options are the options of the command line.
 type options struct {
-	listen, apiKey  string
-	tlsCert, tlsKey string
-	logJSON         bool
-	origins         []string // whose pages may use the server
+	api               api.Options
+	listen            string
+	tlsCert, tlsKey   string
+	logJSON           bool
+	origins           []string // whose pages may use the server
+	drainDelay, drain time.Duration
 	// The model:
-	dir, name             string
-	devices               []string
-	overlap, batchVariant bool
-	noThink, noWarmUp     bool
-	hosting               model.HostOptions
-	pooling               string
-	loading               model.Options
-	engine                engine.Config
-	// Limits:
-	maxBody, maxPrompt int64 // bytes
-	maxTokens          int
-	timeout            time.Duration // of a request
-	stall              time.Duration // of one read or write
-	drainDelay, drain  time.Duration
+	dir                             string
+	devices                         []string
+	overlap, batchVariant, noWarmUp bool
+	hosting                         model.HostOptions
+	loading                         model.Options
+	engine                          engine.Config
 }
 
 // parseFlags reads the command line. It returns flag.ErrHelp after it has printed
 // the help or the version to stdout.
 func parseFlags(args []string, stdout io.Writer) (*options, error) {
-	o := &options{apiKey: os.Getenv("SERVE_API_KEY")}
+	o := &options{api: api.Options{Key: os.Getenv("SERVE_API_KEY")}}
 	fs := flag.NewFlagSet("serve", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	version := fs.Bool("version", false, "print the version and exit")
@@ -58,16 +51,16 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.Func("allow-origin", "`origin`, such as https://example.com, whose pages may use the server in a browser, or * for all; give one flag for each (default: only the server's own page)", o.addOrigin)
 	fs.BoolVar(&o.logJSON, "log-json", false, "log in JSON")
 	fs.StringVar(&o.dir, "model", "", "`folder` of a checkpoint in MLX's format (default: the embedded demo model)")
-	fs.StringVar(&o.name, "name", "", "`name` of the model in the API (default: the folder's)")
+	fs.StringVar(&o.api.Name, "name", "", "`name` of the model in the API (default: the folder's)")
 	fs.Func("device", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID; several, with commas between or one flag each, share the requests, and each holds the whole model (default auto)", o.addDevices)
 	fs.BoolVar(&o.overlap, "overlap", false, "on a GPU, begin the dispatches of a token before those that they wait for have ended")
 	fs.BoolVar(&o.batchVariant, "no-batch-invariance", false, "on a GPU, let the last bits of products depend on how many requests are in a step, where that is faster")
 	fs.BoolVar(&o.engine.BatchInvariant, "batch-invariance", false, "give a request the same tokens whatever else runs, by steps of so few rows that each has the same bits as alone")
 	fs.IntVar(&o.hosting.Most, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that its requests continue")
 	fs.BoolVar(&o.hosting.OnCPU, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
-	fs.BoolVar(&o.noThink, "no-think", false, "answer without thinking, unless a request says otherwise")
+	fs.BoolVar(&o.api.NoThink, "no-think", false, "answer without thinking, unless a request says otherwise")
 	fs.BoolVar(&o.noWarmUp, "no-warm-up", false, "accept requests at once, and compile kernels when a step first needs them, while requests wait")
-	fs.StringVar(&o.pooling, "pooling", "last", "how embeddings are made from the tokens' states, unless a request says: last or mean")
+	fs.Func("pooling", "how embeddings are made from the tokens' states, unless a request says: last or mean (default last)", o.setPooling)
 	fs.IntVar(&o.engine.Draft, "draft", 0, "maximum number of tokens guessed ahead in text that repeats itself")
 	fs.IntVar(&o.engine.ChunkTokens, "chunk", 0, "maximum number of prompt tokens in a step (default: 512, or 1,024 on a discrete GPU)")
 	fs.IntVar(&o.engine.Sequences, "sequences", 32, "maximum number of requests that run at once on each device")
@@ -75,11 +68,11 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.engine.Context, "context", 0, "maximum number of tokens of a request, prompt and answer (default: the model's context)")
 	fs.IntVar(&o.engine.CacheTokens, "cache-tokens", 0, "tokens that all requests can hold together (default: 1,024 for each that runs, or one context)")
 	o.loading.AddFlags(fs)
-	fs.Int64Var(&o.maxBody, "max-body", 4<<20, "most bytes of a request")
-	fs.Int64Var(&o.maxPrompt, "max-prompt", 0, "most bytes of a prompt (default: 16 for each token of the context)")
-	fs.IntVar(&o.maxTokens, "max-tokens", 0, "maximum number of tokens of an answer (default: as many as the context has room for)")
-	fs.DurationVar(&o.timeout, "timeout", 10*time.Minute, "maximum time for a request, until its answer is sent")
-	fs.DurationVar(&o.stall, "stall", 30*time.Second, "maximum time for a client to send a request, or to accept the next part of an answer")
+	fs.Int64Var(&o.api.MaxBody, "max-body", 4<<20, "most bytes of a request")
+	fs.Int64Var(&o.api.MaxPrompt, "max-prompt", 0, "most bytes of a prompt (default: 16 for each token of the context)")
+	fs.IntVar(&o.api.MaxTokens, "max-tokens", 0, "maximum number of tokens of an answer (default: as many as the context has room for)")
+	fs.DurationVar(&o.api.Timeout, "timeout", 10*time.Minute, "maximum time for a request, until its answer is sent")
+	fs.DurationVar(&o.api.Stall, "stall", 30*time.Second, "maximum time for a client to send a request, or to accept the next part of an answer")
 	fs.DurationVar(&o.drainDelay, "drain-delay", 0, "time after SIGTERM or Ctrl-C in which the server still listens, but answers new requests and /readyz with 503, so that a load balancer stops sending any")
 	fs.DurationVar(&o.drain, "drain", 30*time.Second, "maximum time to finish requests after SIGTERM or Ctrl-C, and after --drain-delay")
 	switch err := fs.Parse(args); {
@@ -101,7 +94,17 @@ func (o *options) setKey(key string) error {
 	if key == "" {
 		return errors.New("an empty key")
 	}
-	o.apiKey = key
+	o.api.Key = key
+	return nil
+}
+
+// setPooling sets the default of embeddings.
+func (o *options) setPooling(name string) error {
+	p, known := map[string]engine.Pooling{"last": engine.PoolLast, "mean": engine.PoolMean}[name]
+	if !known {
+		return errors.New("neither last nor mean")
+	}
+	o.api.Pooling = p
 	return nil
 }
 
@@ -122,9 +125,9 @@ func (o *options) check() error {
 		return errors.New("--listen has no address") // any port of every interface would be taken
 	case (o.tlsCert == "") != (o.tlsKey == ""):
 		return errors.New("--tls-cert and --tls-key need each other")
-	case o.maxBody < 1 || o.maxPrompt < 0 || o.maxTokens < 0:
+	case o.api.MaxBody < 1 || o.api.MaxPrompt < 0 || o.api.MaxTokens < 0:
 		return errors.New("--max-body must be positive, --max-prompt and --max-tokens not negative")
-	case o.timeout <= 0 || o.stall <= 0 || o.drain < 0 || o.drainDelay < 0:
+	case o.api.Timeout <= 0 || o.api.Stall <= 0 || o.drain < 0 || o.drainDelay < 0:
 		return errors.New("--timeout and --stall must be positive, --drain and --drain-delay not negative")
 	case o.engine.Draft < 0 || o.engine.ChunkTokens < 0:
 		return errors.New("--draft and --chunk must not be negative")
@@ -137,26 +140,14 @@ func (o *options) check() error {
 	case o.engine.Sequences > math.MaxInt32 || o.engine.Queue > math.MaxInt32:
 		return fmt.Errorf("--sequences and --queue must not exceed %d", math.MaxInt32)
 	}
-	if _, known := poolings[o.pooling]; !known {
-		return fmt.Errorf("--pooling %q is neither last nor mean", o.pooling)
-	}
 	if len(o.devices) == 0 {
 		o.devices = []string{"auto"}
 	}
 	if o.hosting.Most == 0 {
 		o.hosting.Most = -1 // for which 0 is the default
 	}
-	if o.name == "" {
-		o.name = demomodel.Name
-		if o.dir != "" {
-			o.name = filepath.Base(filepath.Clean(o.dir))
-		}
-	}
 	return nil
 }
-
-// places returns how many requests run at once on all devices.
-func (o *options) places() int { return len(o.devices) * o.engine.Sequences }
 
 // flagError writes a flag in an error as the help does, with two dashes.
 func flagError(err error) error {

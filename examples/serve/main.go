@@ -17,6 +17,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/kompute-go/kompute-go/llm/api"
 )
 
 func main() {
@@ -42,7 +44,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.logJSON {
 		log = slog.New(slog.NewJSONHandler(stderr, nil))
 	}
-	s := newServer(o, log)
+	m := newMetrics()
+	o.api.Log, o.api.Metrics = log, m
+	s := api.New(o.api)
+	s.Handle("GET /metrics", m.handler())
+	s.Handle("GET /{$}", http.HandlerFunc(page))
+	s.Handle("GET /page/{file}", http.HandlerFunc(page))
 	secure, err := o.tls()
 	if err != nil {
 		return err
@@ -54,25 +61,29 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	working, abandon := context.WithCancelCause(context.Background())
 	defer abandon(nil)
 	h := &http.Server{
-		Handler: s, TLSConfig: secure, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: allowOrigins(o.origins, s), TLSConfig: secure, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return working },
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}
 	new(silent).closeWhenShutDown(h)
 	served := make(chan error, 1)
 	go func() { served <- o.serve(h, listener) }()
-	m, err := openModel(ctx, o, log)
+	open, err := openModel(ctx, o, log)
 	if err != nil {
 		return errors.Join(ignoreCancel(err), h.Close())
 	}
-	s.model.Store(m)
-	log.Info("serving", "model", m.name, "device", m.names(), "address", listener.Addr().String(), "tls", o.tlsCert != "")
+	if err := s.SetModel(ctx, open.folder, open.engine); err != nil {
+		return errors.Join(ignoreCancel(err), h.Close(), open.Close())
+	}
+	m.model.Store(open)
+	log.Info("serving", "model", open.folder.Name(), "device", open.names(), "address", listener.Addr().String(), "tls", o.tlsCert != "")
 	select {
 	case err = <-served: // only if accepting connections fails
 	case <-ctx.Done():
-		err = s.drain(h, abandon)
+		s.Drain()
+		err = o.drainServer(h, abandon)
 	}
-	return errors.Join(err, m.Close())
+	return errors.Join(err, open.Close())
 }
 
 // ignoreCancel returns nil for the error of a signal during loading.
@@ -115,22 +126,21 @@ func (o *options) tls() (*tls.Config, error) {
 // abandonTime is how long requests that drain has cancelled have to report that.
 const abandonTime = 2 * time.Second
 
-// drain refuses new requests, at first with an answer, for --drain-delay, and then by no
-// longer listening. It waits for those that were accepted as long as --drain allows, and
-// then ends them with an error.
-func (s *server) drain(h *http.Server, abandon context.CancelCauseFunc) error {
-	s.log.Info("draining", "delay", s.options.drainDelay, "time", s.options.drain)
-	s.draining.Store(true)
-	time.Sleep(s.options.drainDelay)
-	ctx, cancel := context.WithTimeout(context.Background(), s.options.drain)
+// drainServer lets new requests be refused with an answer for --drain-delay, and then no longer
+// listens. It waits for those that were accepted as long as --drain allows, and then ends them
+// with an error.
+func (o *options) drainServer(h *http.Server, abandon context.CancelCauseFunc) error {
+	o.api.Log.Info("draining", "delay", o.drainDelay, "time", o.drain)
+	time.Sleep(o.drainDelay)
+	ctx, cancel := context.WithTimeout(context.Background(), o.drain)
 	defer cancel()
 	err := h.Shutdown(ctx)
 	if err == nil {
-		s.log.Info("drained")
+		o.api.Log.Info("drained")
 		return nil
 	}
-	s.log.Warn("requests are cut off: --drain is over")
-	abandon(errShutdown)
+	o.api.Log.Warn("requests are cut off: --drain is over")
+	abandon(api.ErrShutdown)
 	ctx, cancel = context.WithTimeout(context.Background(), abandonTime)
 	defer cancel()
 	if h.Shutdown(ctx) != nil {

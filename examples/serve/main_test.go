@@ -100,6 +100,8 @@ func (p *program) post(t *testing.T, body string) *http.Response {
 	return response
 }
 
+const question = `"messages":[{"role":"user","content":"Hi what is your name"}],"temperature":0`
+
 // long asks for an answer of thousands of tokens, drawn almost at random.
 const long = `{"stream":true,"temperature":100,"top_p":1,"top_k":0,"min_tokens":4000,"messages":[{"role":"user","content":"Hi"}]}`
 

@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,15 +13,16 @@ import (
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
-// metrics are the metrics of /metrics. The engine's counters are read on each request.
+// metrics are the metrics of /metrics, and implement api.Metrics. The engine's counters are read on each request.
 type metrics struct {
+	model                 atomic.Pointer[loaded] // nil while it is loaded
 	registry              *prometheus.Registry
 	requests              *prometheus.CounterVec
 	duration              *prometheus.HistogramVec
 	firstToken, tokenTime prometheus.Histogram
 }
 
-func newMetrics(s *server) *metrics {
+func newMetrics() *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -40,7 +42,7 @@ func newMetrics(s *server) *metrics {
 		}),
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.tokenTime,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &engineCollector{s})
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &engineCollector{&m.model})
 	return m
 }
 
@@ -48,18 +50,20 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
-// request counts a finished request.
-func (m *metrics) request(r *http.Request, n *note, took time.Duration) {
-	route := r.Pattern               // never the path, which clients can choose
-	if route == "/" || route == "" { // "" is of requests such as GET * and CONNECT
-		route = "other"
-	}
-	m.requests.WithLabelValues(route, strconv.Itoa(n.status)).Inc()
+// Request implements api.Metrics.
+func (m *metrics) Request(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	m.duration.WithLabelValues(route).Observe(took.Seconds())
 }
 
+// FirstToken implements api.Metrics.
+func (m *metrics) FirstToken(d time.Duration) { m.firstToken.Observe(d.Seconds()) }
+
+// TokenTime implements api.Metrics.
+func (m *metrics) TokenTime(d time.Duration) { m.tokenTime.Observe(d.Seconds()) }
+
 // engineCollector reads the counters of engine and device.
-type engineCollector struct{ server *server }
+type engineCollector struct{ model *atomic.Pointer[loaded] }
 
 // The engine's counters by name.
 var engineMetrics = []struct {
@@ -115,7 +119,7 @@ func (c *engineCollector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. Before the model is loaded there are no metrics of
 // the engine.
 func (c *engineCollector) Collect(to chan<- prometheus.Metric) {
-	m := c.server.model.Load()
+	m := c.model.Load()
 	if m == nil {
 		return
 	}

@@ -17,17 +17,26 @@ func (o *options) addOrigin(origin string) error {
 	return nil
 }
 
-// allowOrigin lets the pages of an allowed origin read the answer. It reports whether the
-// request is a browser's question whether such a page may send one, which it has answered.
-// Without it, browsers keep the pages of other sites from using the server.
-func (s *server) allowOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
-	origin := r.Header.Get("Origin")
-	if len(s.options.origins) == 0 {
-		return false
+// allowOrigins lets the pages of these origins use a handler. Without it, browsers keep the pages of other sites from
+// that.
+func allowOrigins(origins []string, to http.Handler) http.Handler {
+	if len(origins) == 0 {
+		return to
 	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !allowOrigin(origins, w, r) {
+			to.ServeHTTP(w, r)
+		}
+	})
+}
+
+// allowOrigin lets the page of an allowed origin read the answer. It reports whether the request is a browser's question
+// whether such a page may send one, which it has answered.
+func allowOrigin(origins []string, w http.ResponseWriter, r *http.Request) (answered bool) {
+	origin := r.Header.Get("Origin")
 	header := w.Header()
 	header.Add("Vary", "Origin")
-	if origin == "" || !slices.Contains(s.options.origins, "*") && !slices.Contains(s.options.origins, strings.ToLower(origin)) {
+	if origin == "" || !slices.Contains(origins, "*") && !slices.Contains(origins, strings.ToLower(origin)) {
 		return false
 	}
 	header.Set("Access-Control-Allow-Origin", origin)

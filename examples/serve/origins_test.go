@@ -12,8 +12,8 @@ import (
 // Only pages of allowed origins may use the server in a browser, which asks before it sends anything.
 func TestOrigins(t *testing.T) {
 	const own, other = "https://chat.example.com", "https://other.example.com"
-	ask := func(s service, method, origin string) *http.Response {
-		r, err := http.NewRequestWithContext(t.Context(), method, s.url+"/v1/completions", strings.NewReader(`{"prompt":"x","max_tokens":1}`))
+	ask := func(p *program, method, origin string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.address+"/v1/completions", strings.NewReader(`{"prompt":"x","max_tokens":1}`))
 		require.NoError(t, err)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Origin", origin)
@@ -21,19 +21,19 @@ func TestOrigins(t *testing.T) {
 			r.Header.Set("Access-Control-Request-Method", http.MethodPost)
 			r.Header.Set("Access-Control-Request-Headers", "authorization,content-type,x-stainless-os")
 		}
-		response, err := s.http.Client().Do(r)
+		response, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		return response
 	}
 	for flag, allowed := range map[string]map[string]bool{"": {own: false}, own: {own: true, other: false}, "*": {own: true, other: true, "null": true}} {
-		flags := []string{"--api-key", "secret"}
+		flags := []string{"--api-key", "secret", "--no-warm-up"}
 		if flag != "" {
 			flags = append(flags, "--allow-origin", flag)
 		}
-		s := start(t, nil, flags...)
+		p := runProgram(t, flags...)
 		for origin, may := range allowed {
-			asked, want, status := ask(s, http.MethodOptions, origin), "", http.StatusMethodNotAllowed
+			asked, want, status := ask(p, http.MethodOptions, origin), "", http.StatusMethodNotAllowed
 			if may {
 				want, status = origin, http.StatusNoContent
 				require.Contains(t, asked.Header.Get("Access-Control-Allow-Methods"), "POST")
@@ -42,7 +42,7 @@ func TestOrigins(t *testing.T) {
 			require.Equal(t, status, asked.StatusCode, "%s for %s", origin, flag)
 			require.Equal(t, want, asked.Header.Get("Access-Control-Allow-Origin"))
 			// A page can read errors, too, such as that a key is missing.
-			refused := ask(s, http.MethodPost, origin)
+			refused := ask(p, http.MethodPost, origin)
 			require.Equal(t, http.StatusUnauthorized, refused.StatusCode)
 			require.Equal(t, "Bearer", refused.Header.Get("WWW-Authenticate"))
 			require.Equal(t, want, refused.Header.Get("Access-Control-Allow-Origin"))

@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"cmp"
@@ -41,7 +41,7 @@ type generation struct {
 }
 
 // chatCompletions is POST /v1/chat/completions.
-func (s *server) chatCompletions(w http.ResponseWriter, r *http.Request, m *loaded, q *chatRequest) error {
+func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request, m *loaded, q *chatRequest) error {
 	g, ids, err := s.chat(r.Context(), m, q)
 	if err != nil {
 		return err
@@ -76,8 +76,8 @@ func (q *chatRequest) encode(ctx context.Context, m *loaded, noThink bool) ([]in
 }
 
 // chat returns the generation that answers a chat, and the tokens of its prompt.
-func (s *server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generation, []int, error) {
-	ids, err := q.encode(ctx, m, s.options.noThink)
+func (s *Server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generation, []int, error) {
+	ids, err := q.encode(ctx, m, s.options.NoThink)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,7 +117,7 @@ func (q *chatRequest) size() (size int) {
 }
 
 // completions is POST /v1/completions.
-func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded, q *textRequest) error {
+func (s *Server) completions(w http.ResponseWriter, r *http.Request, m *loaded, q *textRequest) error {
 	if err := q.check(m); err != nil {
 		return err
 	}
@@ -139,17 +139,17 @@ func (s *server) completions(w http.ResponseWriter, r *http.Request, m *loaded, 
 }
 
 // prepare makes the engine's requests, one for each prompt.
-func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) error {
+func (s *Server) prepare(g *generation, m *loaded, c *common, prompts [][]int) error {
 	n := first(c.N, nil, 1)
-	switch queue, places := s.options.engine.Queue, m.engine.Stats().Places; {
+	switch queue, places := m.queue, m.engine.Stats().Places; {
 	case n > queue:
 		return bad("n", "%d are more than the %d that may wait here", n, queue)
 	case n*len(prompts) > places+queue: // for which no other time would be better
 		return bad("n", "%d for each of %d prompts are more than the %d that may run or wait here", n, len(prompts), places+queue)
 	}
 	most := m.context
-	if s.options.maxTokens > 0 {
-		most = s.options.maxTokens
+	if s.options.MaxTokens > 0 {
+		most = s.options.MaxTokens
 	}
 	g.model, g.stream, g.usage, g.choices = m.name, c.Stream, c.StreamOptions.IncludeUsage, n
 	g.tokenizer = m.folder.Tokenizer
@@ -172,7 +172,7 @@ func (s *server) prepare(g *generation, m *loaded, c *common, prompts [][]int) e
 }
 
 // run answers a request.
-func (s *server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *generation, c *common, prompts [][]int) error {
+func (s *Server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *generation, c *common, prompts [][]int) error {
 	if err := s.prepare(g, m, c, prompts); err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ type counts struct {
 }
 
 // followAll passes on the output of all choices. The first error ends all of them.
-func (s *server) followAll(ctx context.Context, cancel func(), g *generation, streams []stream, out sink) (total counts, first error) {
+func (s *Server) followAll(ctx context.Context, cancel func(), g *generation, streams []stream, out sink) (total counts, first error) {
 	type result struct {
 		counts
 		err error
@@ -236,7 +236,7 @@ func (s *server) followAll(ctx context.Context, cancel func(), g *generation, st
 			var one result
 			defer func() {
 				if v := recover(); v != nil {
-					s.log.Error("panic", "id", noteOf(ctx).id, "value", v, "stack", string(debug.Stack()))
+					s.options.Log.Error("panic", "id", noteOf(ctx).id, "value", v, "stack", string(debug.Stack()))
 					one.err = errPanic
 				}
 				results <- one
@@ -277,7 +277,7 @@ type sink interface {
 
 // follow passes on the output of one choice, until ctx ends: a slow reader does not get the
 // tokens that are already there.
-func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream, out sink) (c counts, err error) {
+func (s *Server) follow(ctx context.Context, g *generation, i int, tokens stream, out sink) (c counts, err error) {
 	var logprobs []generate.Logprob // of text that is held back
 	text := newParts(g.thinking, g.tools)
 	text.bare = g.bare
@@ -295,7 +295,7 @@ func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream
 		if c.tokens == 1 {
 			_, first, _ := tokens.Times()
 			c.first = first.Sub(g.began)
-			s.metrics.firstToken.Observe(c.first.Seconds())
+			s.options.Metrics.FirstToken(c.first)
 		}
 		if text.thinking() {
 			c.reasoning++
@@ -319,7 +319,7 @@ func (s *server) follow(ctx context.Context, g *generation, i int, tokens stream
 		}
 	}
 	if n, first, last := tokens.Times(); n > 1 {
-		s.metrics.tokenTime.Observe(last.Sub(first).Seconds() / float64(n-1))
+		s.options.Metrics.TokenTime(last.Sub(first) / time.Duration(n-1))
 	}
 	if text.calls > 0 && c.finish == generate.FinishStop {
 		c.finish = "tool_calls"

@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ const (
 )
 
 // readJSON reads a request's body, which is limited in bytes, time and values.
-func (s *server) readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		// This also prevents forms of other sites from posting here in a browser.
 		return &apiError{status: http.StatusUnsupportedMediaType, message: "the Content-Type is not application/json"}
@@ -35,7 +35,7 @@ func (s *server) readJSON(w http.ResponseWriter, r *http.Request, into any) erro
 		// A small body could become a very large one.
 		return &apiError{status: http.StatusUnsupportedMediaType, message: fmt.Sprintf("the Content-Encoding is %q, and only a body as it is can be read", coding)}
 	}
-	body := &countedBody{Reader: http.MaxBytesReader(w, r.Body, s.options.maxBody), all: &s.bodyBytes, most: s.options.maxBody}
+	body := &countedBody{Reader: http.MaxBytesReader(w, r.Body, s.options.MaxBody), all: &s.bodyBytes, most: s.options.MaxBody}
 	defer body.release()
 	data, err := io.ReadAll(body)
 	large := new(http.MaxBytesError)
@@ -78,7 +78,7 @@ func (b *countedBody) release() { b.all.Add(-b.own) }
 
 // decode decodes a body. Only a few are decoded at once, because that takes a processor, and
 // several times the memory of the body.
-func (s *server) decode(ctx context.Context, body []byte, into any) error {
+func (s *Server) decode(ctx context.Context, body []byte, into any) error {
 	select {
 	case s.decoding <- struct{}{}:
 		defer func() { <-s.decoding }()

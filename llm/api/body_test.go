@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"fmt"
@@ -69,7 +69,7 @@ func (s service) slowly(length, sent int) net.Conn {
 
 // Clients that are slow to send a body take no slots, and memory only for what they have sent.
 func TestSlowBodies(t *testing.T) {
-	s := start(t, nil, "--max-body", "1000", "--sequences", "1", "--queue", "1")
+	s := start(t, nil, func(c *setting) { c.MaxBody, c.engine.Sequences, c.engine.Queue = 1000, 1, 1 })
 	read := func(bytes int64) {
 		s.Helper()
 		require.Eventually(t, func() bool { return s.bodyBytes.Load() == bytes }, time.Minute, time.Millisecond)

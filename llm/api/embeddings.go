@@ -1,7 +1,6 @@
-package main
+package api
 
 import (
-	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -19,13 +18,13 @@ type embeddingsRequest struct {
 	Input      prompts `json:"input"`
 	Encoding   string  `json:"encoding_format"`
 	Dimensions *int    `json:"dimensions"`
-	Pooling    string  `json:"pooling"` // not OpenAI's; "" is --pooling
+	Pooling    string  `json:"pooling"` // not OpenAI's; "" is that of Options
 }
 
 // maxInputs is the maximum number of texts of a request, as at OpenAI.
 const maxInputs = 2048
 
-// poolings are the values of --pooling, and of pooling in a request.
+// poolings are the values of pooling.
 var poolings = map[string]engine.Pooling{"last": engine.PoolLast, "mean": engine.PoolMean}
 
 // check refuses what is out of range and what is not there.
@@ -48,7 +47,7 @@ func (q *embeddingsRequest) check(m *loaded) error {
 }
 
 // embeddings is POST /v1/embeddings.
-func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded, q *embeddingsRequest) error {
+func (s *Server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded, q *embeddingsRequest) error {
 	if err := q.check(m); err != nil {
 		return err
 	}
@@ -56,9 +55,11 @@ func (s *server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded, q
 	if err != nil {
 		return err
 	}
-	vectors, err := s.embed(r.Context(), m, engine.EmbedRequest{
-		Inputs: inputs, Pooling: poolings[cmp.Or(q.Pooling, s.options.pooling)], Dimensions: first(q.Dimensions, nil, 0),
-	})
+	pooling, own := poolings[q.Pooling]
+	if !own {
+		pooling = s.options.Pooling
+	}
+	vectors, err := s.embed(r.Context(), m, engine.EmbedRequest{Inputs: inputs, Pooling: pooling, Dimensions: first(q.Dimensions, nil, 0)})
 	if err != nil {
 		return err
 	}
@@ -78,8 +79,8 @@ const busyPause = 20 * time.Millisecond
 // embed requests the embeddings of as many texts at a time as can run at once, so
 // that a large request does not fill the queue, but of no more than may wait: the engine takes
 // all texts of a call into its queue. Once some are there, it waits for room for the others.
-func (s *server) embed(ctx context.Context, m *loaded, q engine.EmbedRequest) (out [][]float32, err error) {
-	all, most := q.Inputs, max(1, min(m.engine.Stats().Places, s.options.engine.Queue))
+func (s *Server) embed(ctx context.Context, m *loaded, q engine.EmbedRequest) (out [][]float32, err error) {
+	all, most := q.Inputs, max(1, min(m.engine.Stats().Places, m.queue))
 	for len(all) > 0 {
 		n := min(most, len(all))
 		q.Inputs, all = all[:n], all[n:]

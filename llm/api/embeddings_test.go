@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/stretchr/testify/require"
@@ -81,7 +82,7 @@ func TestEmbeddings(t *testing.T) {
 	mean := s.numbers(s.embedded(`{"pooling":"mean","dimensions":8,"input":` + tokens + `}`).Data[0].Embedding)
 	require.Len(t, mean, 8)
 	require.NotEqual(t, want[:8], mean)
-	byDefault := start(t, nil, "--pooling", "mean")
+	byDefault := start(t, nil, func(c *setting) { c.Pooling = engine.PoolMean })
 	for _, more := range []string{``, `"pooling":null,`, `"pooling":"",`} {
 		got := byDefault.embedded(`{` + more + `"dimensions":8,"input":"One two three"}`)
 		require.InDeltaSlice(t, mean, byDefault.numbers(got.Data[0].Embedding), 1e-5, more)
@@ -108,7 +109,7 @@ func TestEmbeddingsWhileBusy(t *testing.T) {
 
 // A queue that is shorter than what can run at once takes all texts nevertheless.
 func TestEmbeddingsWithAShortQueue(t *testing.T) {
-	s := start(t, nil, "--queue", "2")
+	s := start(t, nil, func(c *setting) { c.engine.Queue = 2 })
 	require.Len(t, s.embedded(`{"input":["a","b","c","d","e"]}`).Data, 5)
 }
 
@@ -122,7 +123,7 @@ func TestEmbeddingsWhileBusyForLong(t *testing.T) {
 			}
 			return make([][]float32, len(q.Inputs)), nil
 		}
-	}, "--timeout", "50ms")
+	}, func(c *setting) { c.Timeout = 50 * time.Millisecond })
 	require.Equal(t, http.StatusGatewayTimeout, s.post("/v1/embeddings", `{"input":["a","b","c","d","e"]}`).status)
 }
 
@@ -134,7 +135,7 @@ func TestBadInputAmongMany(t *testing.T) {
 			calls++
 			return m.engine.Embed(ctx, q)
 		}
-	}, "--context", "64")
+	}, func(c *setting) { c.engine.Context = 64 })
 	for wrong, why := range map[string]string{`[1],[99999]`: "token 99999", `[1],[]`: "empty", `[1],[` + strings.Repeat("1,", 64) + `1]`: "context of 64"} {
 		a := s.post("/v1/embeddings", `{"input":[`+strings.Repeat("[1],", 5)+wrong+`]}`)
 		require.Equal(t, http.StatusBadRequest, a.status, wrong)
@@ -148,7 +149,7 @@ func TestBadInputAmongMany(t *testing.T) {
 }
 
 func TestBadEmbeddings(t *testing.T) {
-	s := start(t, nil, "--context", "64")
+	s := start(t, nil, func(c *setting) { c.engine.Context = 64 })
 	for body, want := range map[string]string{
 		`{}`:                                             "input: 0 texts",
 		`{"input":[]}`:                                   "input: 0 texts",

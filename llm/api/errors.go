@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"context"
@@ -39,6 +39,10 @@ var (
 	errGone     = &apiError{status: 499, code: "cancelled", message: "the client has gone, or takes nothing"} // the client has gone and will not read this
 	errShutdown = &apiError{status: http.StatusServiceUnavailable, code: "shutting_down", message: "the server is shutting down", retry: 5}
 )
+
+// ErrShutdown is what requests are answered with that are cut off while the program ends, if it is the cause for which
+// the context of http.Server.BaseContext was cancelled.
+var ErrShutdown error = errShutdown
 
 // bad is an error of the client.
 func bad(param, format string, args ...any) *apiError {

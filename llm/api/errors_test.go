@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"context"
@@ -48,7 +48,7 @@ func TestAnswersThatNobodyTakes(t *testing.T) {
 		m.embed = func(context.Context, engine.EmbedRequest) ([][]float32, error) {
 			return [][]float32{make([]float32, 2<<20)}, nil
 		}
-	}, "--stall", "200ms")
+	}, func(c *setting) { c.Stall = 200 * time.Millisecond })
 	for path, body := range map[string]string{
 		"/v1/chat/completions": ask, "/v1/completions": `{"prompt":"x"}`, "/v1/embeddings": `{"input":"x","encoding_format":"base64"}`,
 	} {
@@ -59,8 +59,7 @@ func TestAnswersThatNobodyTakes(t *testing.T) {
 		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 		require.NoError(t, err)
 		require.Eventually(t, func() bool {
-			_, metrics := s.get("/metrics")
-			return strings.Contains(metrics, `kompute_requests_total{route="POST `+path+`",status="499"} 1`)
+			return s.metrics.of("POST "+path, 499) == 1
 		}, time.Minute, 10*time.Millisecond, path)
 	}
 	require.Eventually(t, func() bool { return strings.Count(s.said.String(), errGone.message) == 3 }, time.Minute, time.Millisecond)

@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/checkpoint"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
@@ -81,11 +82,11 @@ const ask, askStream = `{"messages":[{"role":"user","content":"Hi"}]}`, `{"strea
 // idle waits until no request is worked on.
 func (s service) idle() {
 	s.Helper()
-	require.Eventually(s, func() bool { return len(s.slots) == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(s, func() bool { return len(s.model.Load().slots) == 0 }, time.Minute, time.Millisecond)
 }
 
 func TestBusy(t *testing.T) {
-	s := start(t, script(untilCancelled), "--sequences", "1", "--queue", "1")
+	s := start(t, script(untilCancelled), func(c *setting) { c.engine.Sequences, c.engine.Queue = 1, 1 })
 	ctx, cancel := context.WithCancel(t.Context())
 	for range 2 {
 		require.Equal(t, http.StatusOK, s.request(ctx, "/v1/chat/completions", askStream).StatusCode)
@@ -131,15 +132,14 @@ func TestClientGoesAway(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	s := start(t, script(untilCancelled), "--timeout", "50ms")
+	s := start(t, script(untilCancelled), func(c *setting) { c.Timeout = 50 * time.Millisecond })
 	a := s.post("/v1/chat/completions", ask)
 	require.Equal(t, http.StatusGatewayTimeout, a.status)
 	require.Equal(t, "timeout", a.Error.Code)
 	events := s.events("/v1/chat/completions", askStream)
 	require.Equal(t, "word", events[1].Choices[0].Delta.Content)
 	require.Equal(t, "timeout", events[2].Error.Code)
-	_, metrics := s.get("/metrics")
-	require.Contains(t, metrics, `kompute_requests_total{route="POST /v1/chat/completions",status="504"} 2`, "also of the stream")
+	require.Equal(t, 2, s.metrics.of("POST /v1/chat/completions", http.StatusGatewayTimeout), "also of the stream")
 	a = s.post("/v1/embeddings", `{"input":[`+strings.Repeat(`"`+strings.Repeat("one ", 500)+`",`, 200)+`"x"]}`)
 	require.Equal(t, http.StatusGatewayTimeout, a.status)
 }
@@ -156,7 +156,7 @@ func TestTimeoutWithTokensLeft(t *testing.T) {
 				}
 			}}}, nil
 		}
-	}, "--timeout", "200ms")
+	}, func(c *setting) { c.Timeout = 200 * time.Millisecond })
 	events := s.events("/v1/chat/completions", askStream)
 	last := events[len(events)-1]
 	require.NotNil(t, last.Error)
@@ -174,7 +174,7 @@ func TestTimeoutOfASlowReader(t *testing.T) {
 			for text := strings.Repeat("x", 1<<20); yield(text); {
 			}
 		}
-	}), "--timeout", "100ms", "--stall", "1h")
+	}), func(c *setting) { c.Timeout, c.Stall = 100*time.Millisecond, time.Hour })
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.NoError(t, err)
 	defer c.Close()
@@ -192,15 +192,7 @@ func TestTimePerToken(t *testing.T) {
 		return slices.Values([]string{"one", "two", "three"})
 	}))
 	s.post("/v1/chat/completions", ask)
-	_, body := s.get("/metrics")
-	require.Contains(t, body, "kompute_time_per_output_token_seconds_sum 1\n")
-}
-
-// Requests are refused only if there is no place for them on any device, nor in the queue.
-func TestSlotsOfAllDevices(t *testing.T) {
-	o, err := parseFlags([]string{"--device", "cpu,cpu", "--sequences", "3", "--queue", "5"}, io.Discard)
-	require.NoError(t, err)
-	require.Equal(t, 2*3+5, cap(newServer(o, newTestLog(&testLog{t: t})).slots))
+	require.Equal(t, []time.Duration{time.Second}, s.metrics.tokenTimes)
 }
 
 // A panic ends only its own request, wherever it happens.
@@ -247,13 +239,13 @@ func TestSlowReader(t *testing.T) {
 			for text := strings.Repeat("x", piece); r.MaxTokens > 1 && yield(text); {
 			}
 		}
-	}), "--stall", "300ms", "--sequences", "1", "--queue", "1")
+	}), func(c *setting) { c.Stall, c.engine.Sequences, c.engine.Queue = 300*time.Millisecond, 1, 1 })
 	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	require.NoError(t, err)
 	defer c.Close()
 	_, err = fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(askStream), askStream)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(s.slots) == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.model.Load().slots) == 1 }, time.Minute, time.Millisecond)
 	require.Equal(t, http.StatusOK, s.post("/v1/chat/completions", `{"max_tokens":1,`+ask[1:]).status)
 	s.idle()
 	require.Eventually(t, func() bool { return strings.Contains(s.said.String(), errGone.message) }, time.Minute, time.Millisecond)
@@ -265,7 +257,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 func TestLargeAndSlowBodies(t *testing.T) {
-	s := start(t, nil, "--max-body", "200000", "--stall", "600ms")
+	s := start(t, nil, func(c *setting) { c.MaxBody, c.Stall = 200_000, 600*time.Millisecond })
 	a := s.post("/v1/completions", `{"prompt":"`+strings.Repeat("x", 300_000)+`"}`)
 	require.Equal(t, http.StatusRequestEntityTooLarge, a.status)
 	require.Equal(t, "body_too_large", a.Error.Code)
@@ -292,7 +284,7 @@ func TestLargeAndSlowBodies(t *testing.T) {
 
 // A body that never comes holds up neither a refusal nor the server's end.
 func TestRefusedBodies(t *testing.T) {
-	s := start(t, nil, "--stall", "200ms", "--api-key", "secret")
+	s := start(t, nil, func(c *setting) { c.Stall, c.Key = 200*time.Millisecond, "secret" })
 	for line, status := range map[string]string{
 		"POST /v1/completions HTTP/1.1\r\nContent-Type: application/json": "401", "POST /v1/nothing HTTP/1.1": "404",
 		"POST /v1/completions HTTP/1.1\r\nAuthorization: Bearer secret": "415",
@@ -310,7 +302,7 @@ func TestRefusedBodies(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	s := start(t, nil, "--api-key", "secret")
+	s := start(t, nil, func(c *setting) { c.Key = "secret" })
 	for key, want := range map[string]int{"": 401, "Bearer": 401, "Bearer wrong": 401, "Bearer secret2": 401, "secret": 401, "Bearer secret": 200, "bearer secret": 200} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/models", nil)
 		require.NoError(t, err)
@@ -327,12 +319,10 @@ func TestKeys(t *testing.T) {
 // Before the model is loaded, and while the server shuts down, requests are
 // refused in a way that makes clients retry elsewhere.
 func TestNotReady(t *testing.T) {
-	o, err := parseFlags(nil, io.Discard)
-	require.NoError(t, err)
-	s := newServer(o, newTestLog(&testLog{t: t}))
-	for reason, prepare := range map[string]func(){"loading": func() {}, "draining": func() { s.draining.Store(true) }} {
+	s := New(Options{Log: newTestLog(&testLog{t: t})})
+	for reason, prepare := range map[string]func(){"loading": func() {}, "draining": s.Drain} {
 		prepare()
-		for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/health": 503, "/v1/models": 503, "/metrics": 200} {
+		for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/health": 503, "/v1/models": 503} {
 			w := httptest.NewRecorder()
 			s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 			require.Equal(t, want, w.Code, path)
@@ -342,6 +332,18 @@ func TestNotReady(t *testing.T) {
 		}
 		s.draining.Store(false)
 	}
+}
+
+// A server without a model, or with options that no request could meet, is not made ready.
+func TestWrongOptions(t *testing.T) {
+	s := start(t, nil)
+	m := s.model.Load()
+	require.ErrorIs(t, New(Options{}).SetModel(t.Context(), nil, m.engine), kompute.ErrInvalid)
+	require.ErrorIs(t, New(Options{}).SetModel(t.Context(), m.folder, nil), kompute.ErrInvalid)
+	for _, o := range []Options{{MaxBody: -1}, {MaxPrompt: -1}, {MaxTokens: -1}, {Timeout: -1}, {Stall: -1}, {Pooling: 2}} {
+		require.ErrorIs(t, New(o).SetModel(t.Context(), m.folder, m.engine), kompute.ErrInvalid)
+	}
+	require.NoError(t, New(Options{}).SetModel(t.Context(), m.folder, m.engine))
 }
 
 // Errors of requests that only other models or grammars can serve are the client's.

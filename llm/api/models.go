@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func (m *loaded) info() modelInfo {
 }
 
 // listModels is GET /v1/models.
-func (s *server) listModels(w http.ResponseWriter, _ *http.Request, m *loaded) error {
+func (s *Server) listModels(w http.ResponseWriter, _ *http.Request, m *loaded) error {
 	return writeJSON(w, http.StatusOK, struct {
 		Object string      `json:"object"`
 		Data   []modelInfo `json:"data"`
@@ -27,7 +27,7 @@ func (s *server) listModels(w http.ResponseWriter, _ *http.Request, m *loaded) e
 }
 
 // showModel is GET /v1/models/{id}.
-func (s *server) showModel(w http.ResponseWriter, r *http.Request, m *loaded) error {
+func (s *Server) showModel(w http.ResponseWriter, r *http.Request, m *loaded) error {
 	if err := m.checkName(r.PathValue("id")); err != nil {
 		return err
 	}

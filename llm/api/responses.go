@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"cmp"
@@ -98,7 +98,7 @@ func (c *itemContent) UnmarshalJSON(data []byte) error {
 }
 
 // responses is POST /v1/responses.
-func (s *server) responses(w http.ResponseWriter, r *http.Request, m *loaded, q *responseRequest) error {
+func (s *Server) responses(w http.ResponseWriter, r *http.Request, m *loaded, q *responseRequest) error {
 	c, err := q.chat()
 	if err != nil {
 		return err

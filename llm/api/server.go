@@ -1,34 +1,30 @@
-package main
+package api
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"regexp"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/kompute-go/kompute-go/llm/chat"
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/generate"
 )
 
-// server is the HTTP side: routes, keys, limits, logs and metrics.
-type server struct {
-	options  *options
-	log      *slog.Logger
+// Server is the HTTP side of an engine: routes, keys, limits and logs. Its methods may be called by several goroutines
+// at once, except Handle.
+type Server struct {
+	options  Options
 	routes   *http.ServeMux
-	metrics  *metrics
 	model    atomic.Pointer[loaded] // nil while it is loaded
 	draining atomic.Bool
-	slots    chan struct{} // one for each request that may be worked on
 	decoding chan struct{} // one for each body that may be decoded
 	key      [sha256.Size]byte
 
@@ -38,13 +34,12 @@ type server struct {
 // handler answers a request, or returns an error to answer with.
 type handler func(http.ResponseWriter, *http.Request, *loaded) error
 
-func newServer(o *options, log *slog.Logger) *server {
-	s := &server{
-		options: o, log: log, routes: http.NewServeMux(),
-		slots: make(chan struct{}, o.places()+o.engine.Queue), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)),
-		key: sha256.Sum256([]byte(o.apiKey)),
+// New returns a server that answers 503 until SetModel is called.
+func New(o Options) *Server {
+	o.fill()
+	s := &Server{
+		options: o, routes: http.NewServeMux(), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)), key: sha256.Sum256([]byte(o.Key)),
 	}
-	s.metrics = newMetrics(s)
 	handle := func(pattern string, h handler) {
 		s.routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := s.guarded(w, r, h); err != nil {
@@ -63,18 +58,33 @@ func newServer(o *options, log *slog.Logger) *server {
 	s.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
 	s.routes.HandleFunc("GET /health", s.ready) // as vLLM and llama.cpp's server call it
 	s.routes.HandleFunc("GET /readyz", s.ready)
-	s.routes.Handle("GET /metrics", s.metrics.handler())
-	s.routes.HandleFunc("GET /{$}", page)
-	s.routes.HandleFunc("GET /page/{file}", page)
 	s.routes.HandleFunc(otherRoutes, s.other)
 	return s
 }
+
+// Handle adds a route, with a pattern as for [http.ServeMux], before the server is used. Its requests need no key and
+// no model, and have the server's IDs, logs and metrics.
+func (s *Server) Handle(pattern string, h http.Handler) { s.routes.Handle(pattern, h) }
+
+// SetModel has requests answered by this engine, with the tokenizer and the chat template of the folder. Both must
+// remain open as long as the server is used. It returns an error if ctx ends, or one that matches [kompute.ErrInvalid] if
+// a number of Options is negative.
+func (s *Server) SetModel(ctx context.Context, f *generate.Folder, e *engine.Engine) error {
+	m, err := load(ctx, &s.options, f, e)
+	if err == nil {
+		s.model.Store(m)
+	}
+	return err
+}
+
+// Drain has new requests answered with 503. Those that are being worked on go on.
+func (s *Server) Drain() { s.draining.Store(true) }
 
 // otherRoutes is the pattern of requests that no other matches.
 const otherRoutes = "/"
 
 // other answers that there is nothing at the path, or nothing for the method.
-func (s *server) other(w http.ResponseWriter, r *http.Request) {
+func (s *Server) other(w http.ResponseWriter, r *http.Request) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		if _, pattern := s.routes.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != otherRoutes {
 			w.Header().Set("Allow", method)
@@ -86,15 +96,16 @@ func (s *server) other(w http.ResponseWriter, r *http.Request) {
 }
 
 // ready reports whether requests are accepted.
-func (s *server) ready(w http.ResponseWriter, _ *http.Request) {
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	m := s.model.Load()
 	switch {
 	case s.draining.Load():
 		writeText(w, http.StatusServiceUnavailable, "draining")
-	case s.model.Load() == nil:
+	case m == nil:
 		writeText(w, http.StatusServiceUnavailable, "loading")
-	case s.model.Load().engine.Err() != nil:
+	case m.engine.Err() != nil:
 		writeText(w, http.StatusServiceUnavailable, "the engine has failed")
-	case s.model.Load().engine.Stats().Devices == 0:
+	case m.engine.Stats().Devices == 0:
 		writeText(w, http.StatusServiceUnavailable, "a lost device is being replaced")
 	default:
 		writeText(w, http.StatusOK, "ready")
@@ -108,8 +119,8 @@ func writeText(w http.ResponseWriter, status int, text string) {
 }
 
 // guarded calls h with the model, if the request is allowed.
-func (s *server) guarded(w http.ResponseWriter, r *http.Request, h handler) error {
-	if s.options.apiKey != "" {
+func (s *Server) guarded(w http.ResponseWriter, r *http.Request, h handler) error {
+	if s.options.Key != "" {
 		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		sum := sha256.Sum256([]byte(given)) // of equal length, so that the time reveals nothing
 		if subtle.ConstantTimeCompare(sum[:], s.key[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
@@ -132,22 +143,22 @@ const lastWords = time.Second
 // working reads a request's body, and then takes one of the slots, so that clients that are
 // slow to send a body do not take slots from others. It refuses the request if none is free,
 // and ends it when its time is over, also if the client is slow to receive the answer.
-func working[T any](s *server, h func(http.ResponseWriter, *http.Request, *loaded, *T) error) handler {
+func working[T any](s *Server, h func(http.ResponseWriter, *http.Request, *loaded, *T) error) handler {
 	return func(w http.ResponseWriter, r *http.Request, m *loaded) error {
 		q := new(T)
 		if err := s.readJSON(w, r, q); err != nil {
 			return err
 		}
 		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
+		case m.slots <- struct{}{}:
+			defer func() { <-m.slots }()
 		default:
 			return errBusy
 		}
-		ctx, cancel := context.WithTimeoutCause(r.Context(), s.options.timeout, errTimeout)
+		ctx, cancel := context.WithTimeoutCause(r.Context(), s.options.Timeout, errTimeout)
 		defer cancel()
 		n := noteOf(ctx)
-		n.until = time.Now().Add(s.options.timeout + lastWords)
+		n.until = time.Now().Add(s.options.Timeout + lastWords)
 		defer func() { n.until = time.Time{} }() // an error is written without a slot
 		err := h(w, r.WithContext(ctx), m, q)
 		if err != nil && ctx.Err() != nil {
@@ -158,7 +169,7 @@ func working[T any](s *server, h func(http.ResponseWriter, *http.Request, *loade
 }
 
 // fail answers with an error, or not at all if the client has disconnected.
-func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := asAPIError(r.Context(), err)
 	note := noteOf(r.Context())
 	note.err = err
@@ -167,7 +178,7 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if template := new(chat.TemplateError); errors.As(err, &template) && template.Stack != nil {
 			fields = append(fields, "stack", string(template.Stack))
 		}
-		s.log.Error("request failed", fields...)
+		s.options.Log.Error("request failed", fields...)
 	}
 	if note.began {
 		note.status = e.status // what logs and metrics say of an answer that was cut off
@@ -190,113 +201,4 @@ func skipBody(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(longest))
 	_, _ = io.CopyN(io.Discard, r.Body, most)
-}
-
-// note is the log entry of a request; handlers add to it.
-type note struct {
-	id             string
-	start          time.Time
-	status         int
-	began          bool // the answer's header has been written
-	err            error
-	prompt, answer int           // tokens
-	firstToken     time.Duration // 0 if there was none
-	finish         string
-	until          time.Time // when writing the answer must end; zero for no such time
-}
-
-type noteKey struct{}
-
-// noteOf returns the note of a request that ServeHTTP has begun.
-func noteOf(ctx context.Context) *note {
-	if n, ok := ctx.Value(noteKey{}).(*note); ok {
-		return n
-	}
-	return &note{}
-}
-
-// recorder records the status of an answer, and disconnects a client that reads nothing.
-type recorder struct {
-	http.ResponseWriter
-	note  *note
-	stall time.Duration // maximum time of one write
-}
-
-func (r *recorder) WriteHeader(status int) {
-	if !r.note.began {
-		r.note.status, r.note.began = status, true
-	}
-	r.ResponseWriter.WriteHeader(status)
-}
-
-func (r *recorder) Write(p []byte) (int, error) {
-	if !r.note.began {
-		r.WriteHeader(http.StatusOK)
-	}
-	deadline := time.Now().Add(r.stall)
-	if until := r.note.until; !until.IsZero() && until.Before(deadline) {
-		deadline = until
-	}
-	// Where there are no deadlines, TCP's own limit applies.
-	_ = http.NewResponseController(r.ResponseWriter).SetWriteDeadline(deadline)
-	return r.ResponseWriter.Write(p)
-}
-
-// Unwrap implements http.ResponseController's interface.
-func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-// goodID matches IDs that a client or a proxy may give a request.
-var goodID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
-// ServeHTTP gives each request an ID, logs and counts it, and survives its
-// panics.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n := &note{id: r.Header.Get("X-Request-Id"), start: time.Now()}
-	if !goodID.MatchString(n.id) {
-		n.id = rand.Text()
-	}
-	w.Header().Set("X-Request-Id", n.id)
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	r = r.WithContext(context.WithValue(r.Context(), noteKey{}, n))
-	defer func() {
-		if v := recover(); v != nil {
-			s.log.Error("panic", "id", n.id, "value", v, "stack", string(debug.Stack()))
-			n.err = errPanic
-			if n.began {
-				defer panic(http.ErrAbortHandler) // the client must not mistake this for the end
-			} else {
-				asAPIError(r.Context(), errPanic).write(&recorder{w, n, s.options.stall})
-			}
-		}
-		s.logRequest(r, n, time.Since(n.start))
-	}()
-	if r.ContentLength != 0 {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.options.stall)) // if it cannot be set, there is no limit
-	}
-	out := &recorder{w, n, s.options.stall}
-	if !s.allowOrigin(out, r) {
-		s.routes.ServeHTTP(out, r)
-	}
-}
-
-var errPanic = errors.New("panic")
-
-func (s *server) logRequest(r *http.Request, n *note, took time.Duration) {
-	s.metrics.request(r, n, took)
-	fields := []any{"id", n.id, "method", r.Method, "path", brief(r.URL.Path), "status", n.status, "ms", took.Milliseconds(), "remote", r.RemoteAddr}
-	if n.prompt > 0 {
-		fields = append(fields, "prompt_tokens", n.prompt, "completion_tokens", n.answer, "ttft_ms", n.firstToken.Milliseconds(), "finish", n.finish)
-	}
-	if n.err != nil {
-		text := n.err.Error()
-		if n.status < http.StatusInternalServerError {
-			text = brief(text)
-		}
-		fields = append(fields, "error", text)
-	}
-	level := slog.LevelDebug // of probes, metrics and the page
-	if strings.HasPrefix(r.URL.Path, "/v1/") {
-		level = slog.LevelInfo
-	}
-	s.log.Log(r.Context(), level, "request", fields...)
 }

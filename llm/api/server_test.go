@@ -1,8 +1,10 @@
-package main
+package api
 
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -10,10 +12,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
+	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/model"
 )
 
 const name = "My name is Mote. I am a tiny language model that runs on the GPU through Vulkan."
@@ -21,32 +29,90 @@ const name = "My name is Mote. I am a tiny language model that runs on the GPU t
 // service is a server with the demo model on the CPU backend.
 type service struct {
 	*testing.T
-	*server
-	url  string
-	http *httptest.Server
-	said *testLog
+	*Server
+	url     string
+	http    *httptest.Server
+	said    *testLog
+	metrics *testMetrics
 }
 
-// start starts a server with these flags; change, if not nil, may change the model.
-func start(t *testing.T, change func(*loaded), flags ...string) service {
+// setting is what a test may change.
+type setting struct {
+	Options
+	engine engine.Config
+}
+
+// start starts a server; change, if not nil, may change the model.
+func start(t *testing.T, change func(*loaded), set ...func(*setting)) service {
 	t.Helper()
-	o, err := parseFlags(append([]string{"--device", "cpu", "--sequences", "4"}, flags...), io.Discard)
-	require.NoError(t, err)
-	lines := &testLog{t: t}
-	log := newTestLog(lines)
-	s := newServer(o, log)
-	m, err := openModel(t.Context(), o, log)
-	require.NoError(t, err)
-	if change != nil {
-		change(m)
+	lines, metrics := &testLog{t: t}, &testMetrics{}
+	with := setting{Options{Log: newTestLog(lines), Metrics: metrics}, engine.Config{Sequences: 4}}
+	for _, f := range set {
+		f(&with)
 	}
-	s.model.Store(m)
+	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
+	require.NoError(t, err)
+	m, err := folder.Load(t.Context(), openCPU(t), model.Options{Capacity: with.engine.CacheTokens})
+	require.NoError(t, err)
+	e, err := engine.New(m, folder.Tokenizer, with.engine)
+	require.NoError(t, err)
+	s := New(with.Options)
+	require.NoError(t, s.SetModel(t.Context(), folder, e))
+	if change != nil {
+		change(s.model.Load())
+	}
 	h := httptest.NewServer(s)
 	t.Cleanup(func() {
 		h.Close()
-		require.NoError(t, m.Close())
+		require.NoError(t, e.Close(context.Background()))
+		require.NoError(t, errors.Join(m.Close(), folder.Close()))
 	})
-	return service{t, s, h.URL, h, lines}
+	return service{t, s, h.URL, h, lines, metrics}
+}
+
+// openCPU opens a device of the CPU backend until the test ends.
+func openCPU(t *testing.T) *kompute.Device {
+	t.Helper()
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.Close()) })
+	return d
+}
+
+// testMetrics are those of a test.
+type testMetrics struct {
+	mu         sync.Mutex
+	requests   map[string]int // by route and status
+	firsts     int
+	tokenTimes []time.Duration
+}
+
+func (m *testMetrics) Request(route string, status int, _ time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.requests == nil {
+		m.requests = map[string]int{}
+	}
+	m.requests[fmt.Sprint(route, " ", status)]++
+}
+
+func (m *testMetrics) FirstToken(time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.firsts++
+}
+
+func (m *testMetrics) TokenTime(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tokenTimes = append(m.tokenTimes, d)
+}
+
+// of returns how often a route answered with a status.
+func (m *testMetrics) of(route string, status int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.requests[fmt.Sprint(route, " ", status)]
 }
 
 func newTestLog(l *testLog) *slog.Logger {
@@ -227,44 +293,4 @@ func TestChat(t *testing.T) {
 	quick := s.post("/v1/chat/completions", `{"chat_template_kwargs":{"enable_thinking":false},`+question+`}`)
 	require.Empty(t, quick.Choices[0].Message.Reasoning)
 	require.Equal(t, name, quick.Choices[0].Message.Content)
-}
-
-// Two devices share the requests, and each has its own lines among the metrics.
-func TestSeveralDevices(t *testing.T) {
-	s := start(t, nil, "--device", "cpu,cpu") // in addition to the one of every test
-	var all sync.WaitGroup
-	for range 6 {
-		all.Go(func() {
-			a := s.post("/v1/chat/completions", `{`+question+`}`)
-			if assert.Equal(t, http.StatusOK, a.status) {
-				assert.Equal(t, name, a.Choices[0].Message.Content)
-			}
-		})
-	}
-	all.Wait()
-	_, body := s.get("/metrics")
-	for _, want := range []string{"kompute_devices 3", "kompute_replaced_total 0", `kompute_device_memory_bytes{device="2"} `} {
-		require.Contains(t, body, want)
-	}
-	steps := s.model.Load().engine.Stats().DeviceSteps
-	require.Len(t, steps, 3)
-	for _, n := range steps {
-		require.Positive(t, n)
-	}
-}
-
-// Kernels are compiled before requests are accepted, unless a flag says otherwise; a signal ends that.
-func TestWarmUp(t *testing.T) {
-	for flag, warm := range map[string]bool{"--no-warm-up=false": true, "--no-warm-up": false} {
-		s := start(t, nil, flag)
-		require.Equal(t, warm, strings.Contains(s.said.String(), `msg="kernels are compiled"`), flag)
-		ctx, stop := context.WithCancel(t.Context())
-		stop()
-		err := s.model.Load().warmUp(ctx, s.options, s.log)
-		if warm {
-			require.ErrorIs(t, err, context.Canceled)
-		} else {
-			require.NoError(t, err)
-		}
-	}
 }

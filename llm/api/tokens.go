@@ -1,4 +1,4 @@
-package main
+package api
 
 import (
 	"context"
@@ -37,10 +37,10 @@ func (q *tokenizeRequest) text() (text string, whole bool, err error) {
 }
 
 // tokenize is POST /tokenize.
-func (s *server) tokenize(w http.ResponseWriter, r *http.Request, m *loaded, q *tokenizeRequest) (err error) {
-	ids := []int{}
+func (s *Server) tokenize(w http.ResponseWriter, r *http.Request, m *loaded, q *tokenizeRequest) (err error) {
+	var ids []int
 	if len(q.Messages) > 0 && q.Prompt == nil && q.Content == nil && !q.Pieces {
-		ids, err = q.encode(r.Context(), m, s.options.noThink)
+		ids, err = q.encode(r.Context(), m, s.options.NoThink)
 	} else {
 		ids, err = q.encodeText(r.Context(), m)
 	}
@@ -79,7 +79,7 @@ type detokenizeRequest struct {
 }
 
 // detokenize is POST /detokenize. Special tokens are part of the text.
-func (s *server) detokenize(w http.ResponseWriter, _ *http.Request, m *loaded, q *detokenizeRequest) error {
+func (s *Server) detokenize(w http.ResponseWriter, _ *http.Request, m *loaded, q *detokenizeRequest) error {
 	if q.Model != "" && m.checkName(q.Model) != nil {
 		return m.checkName(q.Model)
 	}

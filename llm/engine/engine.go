@@ -152,6 +152,14 @@ func (e *Engine) cancelled(q *sequence) {
 	e.dropCancelled(nil)
 }
 
+// Config returns the engine's configuration, with defaults in place of zeros.
+func (e *Engine) Config() Config {
+	if !e.made() {
+		return Config{}
+	}
+	return e.config
+}
+
 // Stats returns what the engine has done so far and is doing now.
 func (e *Engine) Stats() Stats {
 	if !e.made() {
