@@ -199,6 +199,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 		out = &events{eventWriter: eventWriter{w: w}, generation: g, places: places}
 	}
 	total, err := s.followAll(ctx, cancel, g, streams, out)
+	for i := 0; i < len(streams); i += g.choices { // further choices share the prompt of the first one
+		total.cached += streams[i].Cached()
+	}
 	n := noteOf(r.Context())
 	n.prompt, n.answer, n.finish, n.firstToken = g.prompt, total.tokens, total.finish, total.first
 	if err != nil && r.Context().Err() != nil {
@@ -213,6 +216,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, m *loaded, g *gener
 // counts describes the result of one choice, or of all.
 type counts struct {
 	tokens, reasoning int
+	cached            int           // tokens of the prompts that were not computed
 	first             time.Duration // until the first token
 	finish            string
 }

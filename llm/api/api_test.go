@@ -318,3 +318,17 @@ func TestBadRequests(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusUnsupportedMediaType, s.read(response).status)
 }
+
+// Usage tells how many tokens of the prompt were in the cache, for all choices once.
+func TestCachedTokens(t *testing.T) {
+	s := start(t, nil)
+	ask := `"temperature":0,"max_tokens":2,"n":2,"messages":[{"role":"system","content":"` + strings.Repeat("one two ", 100) + `"},{"role":"user","content":"Hi"}]}`
+	first := s.post("/v1/chat/completions", `{`+ask)
+	again := s.post("/v1/chat/completions", `{`+ask)
+	require.Zero(t, first.Usage.PromptDetails.Cached)
+	pages := (again.Usage.Prompt - 1) / 64
+	require.Positive(t, pages)
+	require.Equal(t, 64*pages, again.Usage.PromptDetails.Cached)
+	events := s.events("/v1/chat/completions", `{"stream":true,"stream_options":{"include_usage":true},`+ask)
+	require.Equal(t, 64*pages, events[len(events)-1].Usage.PromptDetails.Cached)
+}

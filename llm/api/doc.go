@@ -12,6 +12,7 @@
 //	POST /v1/responses             chats in OpenAI's newer form; nothing is kept
 //	POST /v1/completions           texts that continue prompts
 //	POST /v1/embeddings            embeddings
+//	POST /v1/rerank                documents by how relevant they are to a query
 //	POST /tokenize, /detokenize    tokens of texts and chats, and their texts, as for vLLM and llama.cpp's server
 //	GET  /v1/models, /v1/models/ID the one model
 //	GET  /healthz                  200

@@ -36,6 +36,9 @@ func (s scripted) Times() (tokens int, first, last time.Time) {
 	return 4, first, first.Add(3 * time.Second)
 }
 
+// Cached says that nothing was.
+func (s scripted) Cached() int { return 0 }
+
 // Tokens yields the texts as tokens; the end of the script is the end of the turn.
 func (s scripted) Tokens() iter.Seq2[generate.Token, error] {
 	return func(yield func(generate.Token, error) bool) {

@@ -44,6 +44,7 @@ type loaded struct {
 type stream interface {
 	Tokens() iter.Seq2[generate.Token, error]
 	Times() (tokens int, first, last time.Time)
+	Cached() int
 }
 
 // bytesPerToken is far more than the average of any text.

@@ -259,7 +259,7 @@ func (o *responseSink) end(w http.ResponseWriter, _ *generation, c counts, err e
 		r.Incomplete = &incompleteDetails{"max_output_tokens"}
 	}
 	r.Usage = &responseUsage{Input: o.prompt, Output: c.tokens, Total: o.prompt + c.tokens}
-	r.Usage.OutputDetails.Reasoning = c.reasoning
+	r.Usage.InputDetails.Cached, r.Usage.OutputDetails.Reasoning = c.cached, c.reasoning
 	if o.stream {
 		return o.event(responseEvent{Type: "response." + r.Status, Response: r})
 	}

@@ -51,6 +51,9 @@ func New(o Options) *Server {
 	handle("POST /v1/completions", working(s, s.completions))
 	handle("POST /v1/responses", working(s, s.responses))
 	handle("POST /v1/embeddings", working(s, s.embeddings))
+	for _, path := range []string{"/v1/rerank", "/v2/rerank", "/rerank"} { // of Jina, Cohere and vLLM
+		handle("POST "+path, working(s, s.rerank))
+	}
 	handle("POST /tokenize", working(s, s.tokenize))
 	handle("POST /detokenize", working(s, s.detokenize))
 	handle("GET /v1/models", s.listModels)

@@ -43,10 +43,13 @@ type fields struct {
 }
 
 type usage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
-	Details    struct {
+	Prompt        int `json:"prompt_tokens"`
+	Completion    int `json:"completion_tokens"`
+	Total         int `json:"total_tokens"`
+	PromptDetails struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	Details struct {
 		Reasoning int `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
 }
@@ -61,7 +64,7 @@ func (g *generation) completion(chatObject string, choices ...choice) *completio
 
 func (g *generation) usageOf(c counts) *usage {
 	u := &usage{Prompt: g.prompt, Completion: c.tokens, Total: g.prompt + c.tokens}
-	u.Details.Reasoning = c.reasoning
+	u.PromptDetails.Cached, u.Details.Reasoning = c.cached, c.reasoning
 	return u
 }
 

@@ -30,6 +30,11 @@ func TestChoices(t *testing.T) {
 		d.requireChoices(alone, e, request, 4)
 		require.EqualValues(d, 41+3*1, e.Stats().PromptTokens)
 		require.EqualValues(d, 3*40, e.Stats().SharedTokens)
+		again, err := e.Submit(d.Context(), request)
+		require.NoError(d, err)
+		_, err = again.Result(d.Context())
+		require.NoError(d, err)
+		require.Equal(d, 40, again.Cached())
 		for _, n := range []int{0, -1, 257} {
 			_, err := e.SubmitChoices(d.Context(), request, n)
 			require.ErrorIs(d, err, kompute.ErrInvalid)

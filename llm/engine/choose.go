@@ -21,6 +21,7 @@ type chooser struct {
 	constraint *constraint // one of the processors, or nil
 	logprobs   bool
 	top        int
+	of         []int
 }
 
 // processor changes logits before the next token of a sequence is chosen.
@@ -29,7 +30,7 @@ type processor func(q *sequence, logits []float32) error
 // newChooser returns the chooser of a valid request, or nil if the device can
 // choose.
 func newChooser(r *Request, t *tokenizer.Tokenizer) *chooser {
-	c := &chooser{logprobs: r.Logprobs, top: r.TopLogprobs}
+	c := &chooser{logprobs: r.Logprobs, top: r.TopLogprobs, of: r.LogprobsOf}
 	if p := r.RepetitionPenalty; p != 0 && p != 1 {
 		c.processors = append(c.processors, repetition(float32(p)))
 	}
@@ -69,6 +70,9 @@ func (c *chooser) choose(q *sequence, logits []float32) (uint32, *generate.Logpr
 	if c.logprobs {
 		norm = logSumExp(logits)
 		about = &generate.Logprob{Top: likeliest(logits, norm, c.top)}
+		for _, id := range c.of {
+			about.Of = append(about.Of, generate.Logprob{ID: id, Value: float64(logits[id]) - norm})
+		}
 	}
 	if len(c.processors) > 0 {
 		logits = slices.Clone(logits)

@@ -72,7 +72,7 @@ func TestTheHookComesAfterTheFieldsAbove(t *testing.T) {
 // Log-probabilities are those of the unchanged logits, and the likeliest tokens
 // are in order, with the lower ID first among equals.
 func TestLogprobs(t *testing.T) {
-	r := Request{Logprobs: true, TopLogprobs: 3, LogitBias: map[int]float64{4: 100}}
+	r := Request{Logprobs: true, TopLogprobs: 3, LogprobsOf: []int{2, 0}, LogitBias: map[int]float64{4: 100}}
 	logits := []float32{1, 3, 2, 3, -1}
 	id, about, err := newChooser(&r, nil).choose(&sequence{request: &r}, logits)
 	require.NoError(t, err)
@@ -88,6 +88,9 @@ func TestLogprobs(t *testing.T) {
 		require.InDelta(t, float64(logits[l.ID])-math.Log(sum), l.Value, 1e-12)
 	}
 	require.Equal(t, []int{1, 3, 2}, ids)
+	require.Equal(t, []int{2, 0}, []int{about.Of[0].ID, about.Of[1].ID})
+	require.InDelta(t, 2-math.Log(sum), about.Of[0].Value, 1e-12)
+	require.InDelta(t, 1-math.Log(sum), about.Of[1].Value, 1e-12)
 }
 
 // Logits that nothing can be chosen from are an error, and so is a hook's own error.

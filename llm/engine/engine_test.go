@@ -180,7 +180,8 @@ func TestRefusals(t *testing.T) {
 			{Prompt: []int{1}, RepetitionPenalty: 1e-50}, {Prompt: []int{1}, PresencePenalty: -1e39}, {Prompt: []int{1}, LogitBias: map[int]float64{1: 1e39}},
 			{Prompt: []int{1}, FrequencyPenalty: math.Inf(1)}, {Prompt: []int{1}, LogitBias: map[int]float64{-1: 1}},
 			{Prompt: []int{1}, LogitBias: map[int]float64{1: math.Inf(1)}}, {Prompt: []int{1}, TopLogprobs: 1},
-			{Prompt: []int{1}, Logprobs: true, TopLogprobs: engine.MaxTopLogprobs + 1},
+			{Prompt: []int{1}, Logprobs: true, TopLogprobs: engine.MaxTopLogprobs + 1}, {Prompt: []int{1}, LogprobsOf: []int{1}},
+			{Prompt: []int{1}, Logprobs: true, LogprobsOf: []int{-1}}, {Prompt: []int{1}, Logprobs: true, LogprobsOf: make([]int, engine.MaxTopLogprobs+1)},
 		},
 		sample.ErrParams: {{Prompt: []int{1}, Sampling: sample.Params{Temperature: -1}}},
 	} {

@@ -16,7 +16,7 @@ import (
 // ErrBusy reports that a request is refused because too many are waiting.
 var ErrBusy = errors.New("too many requests are waiting")
 
-// MaxTopLogprobs is the maximum of Request.TopLogprobs.
+// MaxTopLogprobs is the maximum of Request.TopLogprobs, and of the number of Request.LogprobsOf.
 const MaxTopLogprobs = 20
 
 // Request is a prompt and how to continue it.
@@ -73,6 +73,9 @@ type Request struct {
 	// model's own, at temperature 1, before any other field has changed them.
 	Logprobs    bool
 	TopLogprobs int
+	// LogprobsOf are at most MaxTopLogprobs tokens whose log-probabilities each token has, too, as
+	// its Of, such as those of "yes" and "no" for a model that judges; with Logprobs.
+	LogprobsOf []int
 }
 
 // check rejects a request that cannot run, fills in defaults, and copies slices
@@ -94,6 +97,7 @@ func (e *Engine) check(r *Request) error {
 		return err
 	}
 	r.EOS, r.Stop, r.LogitBias = slices.Clone(r.EOS), slices.Clone(r.Stop), maps.Clone(r.LogitBias)
+	r.LogprobsOf = slices.Clone(r.LogprobsOf)
 	vocabulary := e.limits.Vocabulary
 	if err := r.checkChoice(vocabulary); err != nil {
 		return err
@@ -119,8 +123,15 @@ func (r *Request) checkChoice(vocabulary int) error {
 		return fmt.Errorf("%w: Grammar is for a vocabulary of %d, not of %d", kompute.ErrInvalid, r.Grammar.Vocabulary().Size(), vocabulary)
 	case r.Grammar == nil && r.GrammarAfter != "":
 		return fmt.Errorf("%w: GrammarAfter without Grammar", kompute.ErrInvalid)
-	case r.TopLogprobs > 0 && !r.Logprobs:
-		return fmt.Errorf("%w: TopLogprobs without Logprobs", kompute.ErrInvalid)
+	case (r.TopLogprobs > 0 || len(r.LogprobsOf) > 0) && !r.Logprobs:
+		return fmt.Errorf("%w: TopLogprobs or LogprobsOf without Logprobs", kompute.ErrInvalid)
+	case len(r.LogprobsOf) > MaxTopLogprobs:
+		return fmt.Errorf("%w: LogprobsOf %d tokens, of at most %d", kompute.ErrInvalid, len(r.LogprobsOf), MaxTopLogprobs)
+	}
+	for _, id := range r.LogprobsOf {
+		if id < 0 || id >= vocabulary {
+			return fmt.Errorf("%w: LogprobsOf token %d, outside the vocabulary of %d", kompute.ErrInvalid, id, vocabulary)
+		}
 	}
 	for id, bias := range r.LogitBias {
 		switch {

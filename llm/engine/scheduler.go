@@ -173,6 +173,7 @@ func (s *scheduler) enqueue(p *piece) {
 // admit starts a waiting sequence. It is fed after those that have waited longer.
 func (s *scheduler) admit(q *sequence) {
 	s.admissions++
+	first := q.admission == 0
 	q.admission, q.turn, q.begun, q.on = s.admissions, s.plans, false, s
 	if q.pages = nil; q.shares() {
 		q.pages = s.pages.share(q.tokens)
@@ -182,6 +183,9 @@ func (s *scheduler) admit(q *sequence) {
 	}
 	q.published, q.fed, q.hidden = len(q.pages), len(q.pages)*s.config.PageTokens, false
 	s.shared += uint64(q.fed)
+	if first {
+		q.stream.begin(q.fed)
+	}
 	s.running = append(s.running, q)
 }
 

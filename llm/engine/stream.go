@@ -21,6 +21,7 @@ type Stream struct {
 	mu          sync.Mutex
 	more        sync.Cond // signalled when there is more to read
 	tokens      []generate.Token
+	cached      int       // tokens of the prompt
 	first, last time.Time // when they came
 	text        strings.Builder
 	finish      string
@@ -117,6 +118,27 @@ func (s *Stream) Times() (tokens int, first, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.tokens), s.first, s.last
+}
+
+// Cached returns how many tokens of the prompt were not computed when the request began, because their keys and values
+// were in the cache. It is 0 until then.
+func (s *Stream) Cached() int {
+	if !s.made() {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cached
+}
+
+// begin records how many tokens of the prompt are not computed.
+func (s *Stream) begin(cached int) {
+	if !s.made() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cached = cached
 }
 
 // Cancel ends the request; its result is the answer so far, with

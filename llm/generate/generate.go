@@ -42,6 +42,7 @@ type Logprob struct {
 	ID    int
 	Value float64
 	Top   []Logprob // the likeliest tokens in its place, the likeliest first
+	Of    []Logprob // the tokens that were asked for, in their order
 }
 
 // Token is one token as it is generated.
