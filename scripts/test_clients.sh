@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tests bin/serve with OpenAI's clients as they are published today: for Python, for
-# JavaScript and for Go. It downloads them from the package registries that pip, npm
+# JavaScript and for Go; and with Anthropic's for Python. It downloads them from the package registries that pip, npm
 # and go are set up for, into a folder that it removes. Without arguments it tests all
 # three; `python`, `npm` or `go` selects one. It is not a part of `./build.sh test`, which
 # runs a pinned version of the client for Go.
@@ -21,12 +21,13 @@ for _ in $(seq 300); do
     sleep 0.1
 done
 [ -n "$address" ] || { echo 'test_clients: bin/serve names no address after 30 s' >&2; cat "$work/log" >&2; exit 1; }
-export OPENAI_API_KEY=$key OPENAI_BASE_URL=http://$address/v1
+export OPENAI_API_KEY=$key OPENAI_BASE_URL=http://$address/v1 ANTHROPIC_API_KEY=$key ANTHROPIC_BASE_URL=http://$address
 
 test_python() {
     python3 -m venv "$work/python"
-    "$work/python/bin/pip" install -q --disable-pip-version-check openai
+    "$work/python/bin/pip" install -q --disable-pip-version-check openai anthropic
     "$work/python/bin/python" "$root/scripts/testdata/openai_client.py"
+    "$work/python/bin/python" "$root/scripts/testdata/anthropic_client.py"
 }
 
 test_npm() {

@@ -45,7 +45,7 @@ func parseFlags(args []string, stdout io.Writer) (*options, error) {
 	fs.SetOutput(io.Discard)
 	version := fs.Bool("version", false, "print the version and exit")
 	fs.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on")
-	fs.Func("api-key", "`key` that requests to /v1, /tokenize and /detokenize must carry (default: $SERVE_API_KEY, which other users cannot see; without one, no key is required)", o.setKey)
+	fs.Func("api-key", "`key` that requests to the API must carry (default: $SERVE_API_KEY, which other users cannot see; without one, no key is required)", o.setKey)
 	fs.StringVar(&o.tlsCert, "tls-cert", "", "`file` of the certificate, for HTTPS")
 	fs.StringVar(&o.tlsKey, "tls-key", "", "`file` of the certificate's key")
 	fs.Func("allow-origin", "`origin`, such as https://example.com, whose pages may use the server in a browser, or * for all; give one flag for each (default: only the server's own page)", o.addOrigin)

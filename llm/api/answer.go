@@ -269,6 +269,7 @@ type delta struct {
 	choice int
 	part
 	finish   string // with the last one
+	stop     string // the stop string that ended it, with the last one
 	logprobs []generate.Logprob
 }
 
@@ -283,6 +284,7 @@ type sink interface {
 // tokens that are already there.
 func (s *Server) follow(ctx context.Context, g *generation, i int, tokens stream, out sink) (c counts, err error) {
 	var logprobs []generate.Logprob // of text that is held back
+	stop := ""
 	text := newParts(g.thinking, g.tools)
 	text.bare = g.bare
 	if !g.chat || g.continues {
@@ -307,7 +309,7 @@ func (s *Server) follow(ctx context.Context, g *generation, i int, tokens stream
 		if token.Logprob != nil {
 			logprobs = append(logprobs, *token.Logprob)
 		}
-		c.finish = token.Finish
+		c.finish, stop = token.Finish, token.Stop
 		for _, p := range text.push(token.Text, token.Finish != "") {
 			if err := out.delta(delta{choice: i, part: p, logprobs: logprobs}); err != nil {
 				return c, err
@@ -328,5 +330,5 @@ func (s *Server) follow(ctx context.Context, g *generation, i int, tokens stream
 	if text.calls > 0 && c.finish == generate.FinishStop {
 		c.finish = "tool_calls"
 	}
-	return c, out.delta(delta{choice: i, finish: c.finish, logprobs: logprobs})
+	return c, out.delta(delta{choice: i, finish: c.finish, stop: stop, logprobs: logprobs})
 }

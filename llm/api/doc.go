@@ -1,4 +1,4 @@
-// Package api answers OpenAI's HTTP API with an engine, and so the clients that are written for it. A [Server] is an
+// Package api answers the HTTP APIs of OpenAI and Anthropic with an engine, and so the clients that are written for them. A [Server] is an
 // [net/http.Handler] for a program's own http.Server:
 //
 //	s := api.New(api.Options{Key: key})
@@ -10,6 +10,7 @@
 //
 //	POST /v1/chat/completions      chats, whole or as server-sent events
 //	POST /v1/responses             chats in OpenAI's newer form; nothing is kept
+//	POST /v1/messages              chats in Anthropic's form; /v1/messages/count_tokens
 //	POST /v1/completions           texts that continue prompts
 //	POST /v1/embeddings            embeddings
 //	POST /v1/rerank                documents by how relevant they are to a query
@@ -19,6 +20,6 @@
 //	GET  /readyz, /health          200 while requests are accepted
 //
 // Requests are limited in bytes, values, tokens and time before they are worked on, and refused with 429 while as many
-// are there as the engine can run and queue. Errors have OpenAI's form. Nothing that a client sends ends the process:
+// are there as the engine can run and queue. Errors have the form of the API. Nothing that a client sends ends the process:
 // a panic ends only its own request.
 package api

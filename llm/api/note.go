@@ -22,7 +22,8 @@ type note struct {
 	prompt, answer int           // tokens
 	firstToken     time.Duration // 0 if there was none
 	finish         string
-	until          time.Time // when writing the answer must end; zero for no such time
+	body           func(*apiError) any // the form of errors
+	until          time.Time           // when writing the answer must end; zero for no such time
 }
 
 type noteKey struct{}
@@ -32,7 +33,7 @@ func noteOf(ctx context.Context) *note {
 	if n, ok := ctx.Value(noteKey{}).(*note); ok {
 		return n
 	}
-	return &note{}
+	return &note{body: (*apiError).body}
 }
 
 // recorder records the status of an answer, and disconnects a client that reads nothing.
@@ -71,7 +72,7 @@ var goodID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // ServeHTTP gives each request an ID, that of its X-Request-Id if it has a good one, logs and counts it, and survives
 // its panics.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n := &note{id: r.Header.Get("X-Request-Id"), start: time.Now()}
+	n := &note{id: r.Header.Get("X-Request-Id"), start: time.Now(), body: (*apiError).body}
 	if !goodID.MatchString(n.id) {
 		n.id = rand.Text()
 	}
@@ -86,7 +87,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if n.began {
 				defer panic(http.ErrAbortHandler) // the client must not mistake this for the end
 			} else {
-				asAPIError(r.Context(), errPanic).write(out)
+				asAPIError(r.Context(), errPanic).write(out, n.body)
 			}
 		}
 		s.logRequest(r, n, time.Since(n.start))

@@ -165,12 +165,17 @@ func (q *responseRequest) chat() (*chatRequest, error) {
 			return nil, bad("tool_choice", "not none, auto, required or a function")
 		}
 		if one.Type == "function" {
-			c.ToolChoice = jsontext.Value(`{"type":"function","function":{"name":` + string(quoted(one.Name)) + `}}`)
+			c.ToolChoice = namedTool(one.Name)
 		}
 	}
 	var err error
 	c.Messages, err = q.messages()
 	return c, err
+}
+
+// namedTool is a chat's tool_choice of one function.
+func namedTool(name string) jsontext.Value {
+	return jsontext.Value(`{"type":"function","function":{"name":` + string(quoted(name)) + `}}`)
 }
 
 // check rejects what is not supported.

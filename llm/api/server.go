@@ -40,8 +40,11 @@ func New(o Options) *Server {
 	s := &Server{
 		options: o, routes: http.NewServeMux(), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)), key: sha256.Sum256([]byte(o.Key)),
 	}
+	errorsAs := (*apiError).body
 	handle := func(pattern string, h handler) {
+		body := errorsAs
 		s.routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			noteOf(r.Context()).body = body
 			if err := s.guarded(w, r, h); err != nil {
 				s.fail(w, r, err)
 			}
@@ -58,6 +61,9 @@ func New(o Options) *Server {
 	handle("POST /detokenize", working(s, s.detokenize))
 	handle("GET /v1/models", s.listModels)
 	handle("GET /v1/models/{id...}", s.showModel)
+	errorsAs = anthropicError
+	handle("POST /v1/messages", working(s, s.anthropicMessages))
+	handle("POST /v1/messages/count_tokens", working(s, s.countTokens))
 	s.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
 	s.routes.HandleFunc("GET /health", s.ready) // as vLLM and llama.cpp's server call it
 	s.routes.HandleFunc("GET /readyz", s.ready)
@@ -125,6 +131,9 @@ func writeText(w http.ResponseWriter, status int, text string) {
 func (s *Server) guarded(w http.ResponseWriter, r *http.Request, h handler) error {
 	if s.options.Key != "" {
 		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if own := r.Header.Get("X-Api-Key"); own != "" { // of Anthropic's clients
+			scheme, given = "Bearer", own
+		}
 		sum := sha256.Sum256([]byte(given)) // of equal length, so that the time reveals nothing
 		if subtle.ConstantTimeCompare(sum[:], s.key[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
 			return &apiError{status: http.StatusUnauthorized, code: "invalid_api_key", message: "the API key is missing or wrong"}
@@ -189,7 +198,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if e.status != http.StatusRequestTimeout { // after which a client gets no more time
 			skipBody(w, r)
 		}
-		e.write(w)
+		e.write(w, note.body)
 	}
 }
 

@@ -53,7 +53,7 @@ func (a *Answer) add(id int, last bool) Token {
 		token.Text += rest
 	}
 	if stopped {
-		token.Finish = FinishStop
+		token.Finish, token.Stop = FinishStop, a.stops.found
 		a.decoder.Flush() // which comes after the stop string
 	}
 	return token

@@ -51,6 +51,8 @@ type Token struct {
 	Text string // the text that the token completes, in whole characters; often ""
 	// Finish is FinishStop or FinishLength at the last token, else "".
 	Finish string
+	// Stop is the stop string before which the answer ends, "" if it does not end with one.
+	Stop string
 	// Logprob is the token's, if it was asked for.
 	Logprob *Logprob
 }

@@ -8,6 +8,7 @@ import "strings"
 type stopper struct {
 	stops []string
 	held  string
+	found string // the one that first found
 }
 
 // push adds text. It returns the text that certainly precedes any stop string,
@@ -24,12 +25,12 @@ func (s *stopper) push(text string) (out string, stopped bool) {
 }
 
 // first returns where the first stop string in the text that is held begins, or the end of
-// the text if there is none.
+// the text if there is none. Of those that begin there, found is the first of stops.
 func (s *stopper) first() (at int, found bool) {
 	at = len(s.held)
 	for _, stop := range s.stops {
-		if i := strings.Index(s.held, stop); i >= 0 {
-			at, found = min(at, i), true
+		if i := strings.Index(s.held, stop); i >= 0 && i < at {
+			at, found, s.found = i, true, stop
 		}
 	}
 	return at, found

@@ -37,11 +37,11 @@ func TestStopper(t *testing.T) {
 // back is shorter than the longest stop string.
 func requireStopped(t require.TestingT, stops, pieces []string) {
 	whole := strings.Join(pieces, "")
-	first, longest, appears := len(whole), 1, false
+	first, longest, appears, which := len(whole), 1, false, ""
 	for _, stop := range stops {
 		longest = max(longest, len(stop))
-		if i := strings.Index(whole, stop); i >= 0 {
-			first, appears = min(first, i), true
+		if i := strings.Index(whole, stop); i >= 0 && i < first {
+			first, appears, which = i, true, stop
 		}
 	}
 	s := stopper{stops: stops}
@@ -57,6 +57,9 @@ func requireStopped(t require.TestingT, stops, pieces []string) {
 	}
 	require.Equal(t, whole[:first], got, "%q in %q", stops, pieces)
 	require.Equal(t, appears, stopped, "%q in %q", stops, pieces)
+	if appears {
+		require.Equal(t, which, s.found, "%q in %q", stops, pieces)
+	}
 }
 
 // What a token adds after the stop string that it completes is not part of the text.
@@ -71,7 +74,7 @@ func TestNothingIsLeftBehindAStop(t *testing.T) {
 		}
 		seen++
 		a := NewAnswer(f.Tokenizer, nil, 10, []string{text})
-		require.Equal(t, Token{ID: id, Finish: FinishStop}, a.Add(id))
+		require.Equal(t, Token{ID: id, Finish: FinishStop, Stop: text}, a.Add(id))
 		require.Empty(t, a.Rest())
 	}
 	require.Positive(t, seen)
