@@ -21,7 +21,7 @@ import (
 
 // Spec is the shape and form of a checkpoint.
 type Spec struct {
-	Type                         string // model_type: "qwen3" or "llama"
+	Type                         string // model_type: "qwen3", "qwen2" or "llama"
 	Hidden, Intermediate, Layers int
 	Heads, KVHeads, HeadDim      int
 	Vocab, MaxPositions          int
@@ -89,9 +89,10 @@ func (w *writer) layer(path string) {
 		w.norm(path+"self_attn.q_norm", s.HeadDim)
 		w.norm(path+"self_attn.k_norm", s.HeadDim)
 	}
-	w.module(path+"self_attn.q_proj", s.Heads*s.HeadDim, s.Hidden, s.AttentionBias)
-	w.module(path+"self_attn.k_proj", s.KVHeads*s.HeadDim, s.Hidden, s.AttentionBias)
-	w.module(path+"self_attn.v_proj", s.KVHeads*s.HeadDim, s.Hidden, s.AttentionBias)
+	biased := s.AttentionBias || s.Type == "qwen2"
+	w.module(path+"self_attn.q_proj", s.Heads*s.HeadDim, s.Hidden, biased)
+	w.module(path+"self_attn.k_proj", s.KVHeads*s.HeadDim, s.Hidden, biased)
+	w.module(path+"self_attn.v_proj", s.KVHeads*s.HeadDim, s.Hidden, biased)
 	w.module(path+"self_attn.o_proj", s.Hidden, s.Heads*s.HeadDim, s.AttentionBias)
 	w.module(path+"mlp.gate_proj", s.Intermediate, s.Hidden, s.MLPBias)
 	w.module(path+"mlp.up_proj", s.Intermediate, s.Hidden, s.MLPBias)

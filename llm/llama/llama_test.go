@@ -221,7 +221,7 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, c.Scaling)
 	require.True(t, c.TieWordEmbeddings)
-	require.False(t, c.AttentionBias)
+	require.False(t, c.QKVBias || c.OutBias)
 	require.False(t, c.MLPBias)
 
 	newer := maps.Clone(scaling) // as transformers 5 writes it

@@ -57,13 +57,13 @@ func (l *Loader[T]) noMoreLayers(prefix string, layers int) {
 
 // Attention builds grouped-query attention without norms of queries and keys.
 func (l *Loader[T]) Attention(path string, c Transformer, rope nn.RoPE[T]) nn.Attention[T] {
-	linear := l.linear(c.AttentionBias)
+	linear := l.linear(c.QKVBias)
 	queries, keys := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	a := nn.Attention[T]{
 		Q:       linear(path+"q_proj", queries, c.HiddenSize),
 		K:       linear(path+"k_proj", keys, c.HiddenSize),
 		V:       linear(path+"v_proj", keys, c.HiddenSize),
-		Out:     linear(path+"o_proj", c.HiddenSize, queries),
+		Out:     l.linear(c.OutBias)(path+"o_proj", c.HiddenSize, queries),
 		Heads:   c.Heads,
 		KVHeads: c.KVHeads,
 		RoPE:    rope,

@@ -23,7 +23,7 @@ type Transformer struct {
 	Scaling           Scaling // of RoPE; nil: none
 	TieWordEmbeddings bool    // the logits use embed_tokens; there is no lm_head
 	TieWithoutHead    bool    // the same holds if there is no lm_head: tie_word_embeddings is not given
-	AttentionBias     bool    // q, k, v and o projections have a bias
+	QKVBias, OutBias  bool    // q, k and v projections, and that of the output, have a bias (attention_bias: both)
 }
 
 const maxLayers = 1 << 14
@@ -43,8 +43,9 @@ func ReadTransformer(f *checkpoint.Fields) Transformer {
 		RopeTraditional:   f.Flag("rope_traditional"),
 		TieWordEmbeddings: f.Flag("tie_word_embeddings"),
 		TieWithoutHead:    !f.Has("tie_word_embeddings"),
-		AttentionBias:     f.Flag("attention_bias"),
+		QKVBias:           f.Flag("attention_bias"),
 	}
+	t.OutBias = t.QKVBias
 	t.KVHeads = f.SizeOr("num_key_value_heads", t.Heads)
 	t.readHeadDim(f)
 	t.RopeTheta = readTheta(f)

@@ -206,7 +206,8 @@ func TestConfigAccepts(t *testing.T) {
 	require.False(t, accept(object{"tie_word_embeddings": nil}).TieWordEmbeddings)
 	require.True(t, accept(object{"tie_word_embeddings": nil}).TieWithoutHead)
 	require.False(t, accept(object{"tie_word_embeddings": false}).TieWithoutHead)
-	require.True(t, accept(object{"attention_bias": true}).AttentionBias)
+	biased := accept(object{"attention_bias": true})
+	require.True(t, biased.QKVBias && biased.OutBias)
 	require.NotZero(t, accept(object{"layer_types": []string{"full_attention"}}))
 }
 
