@@ -138,6 +138,7 @@ func (w *worker) free() error {
 func (w *worker) request(ctx context.Context, q *question) (engine.Request, error) {
 	r := engine.Request{
 		MaxTokens: q.MaxTokens, Sampling: q.sampling(w.folder.Checkpoint.Generation), EOS: w.folder.EOS(), Stop: q.Stop,
+		RepetitionPenalty: first(w.folder.Checkpoint.Generation.RepetitionPenalty),
 	}
 	if r.MaxTokens == 0 {
 		r.MaxTokens = w.settings.MaxTokens

@@ -162,7 +162,7 @@ func (s *Server) prepare(g *generation, m *loaded, c *common, prompts [][]int) e
 		limit := min(first(c.MaxTokens, nil, most), most)
 		g.requests = append(g.requests, engine.Request{
 			Prompt: ids, MaxTokens: limit, Sampling: sampling, EOS: ends, Stop: c.Stop, MinTokens: min(c.MinTokens, limit),
-			PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, RepetitionPenalty: c.RepetitionPenalty,
+			PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, RepetitionPenalty: m.repetitionPenalty(c),
 			LogitBias: c.LogitBias, Logprobs: g.logprobs, TopLogprobs: g.top,
 		})
 		g.keep(&g.requests[len(g.requests)-1])

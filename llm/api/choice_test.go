@@ -184,6 +184,12 @@ func TestPenalties(t *testing.T) {
 	s.post("/v1/chat/completions", ask)
 	require.Equal(t, sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, Seed: got.Sampling.Seed}, got.Sampling)
 	require.Equal(t, 4096, got.MaxTokens)
+	require.Zero(t, got.RepetitionPenalty)
+	s.model.Load().folder.Checkpoint.Generation.RepetitionPenalty = new(1.05)
+	s.post("/v1/chat/completions", ask)
+	require.InDelta(t, 1.05, got.RepetitionPenalty, 0)
+	s.post("/v1/chat/completions", `{"repetition_penalty":1,`+ask[1:])
+	require.InDelta(t, 1, got.RepetitionPenalty, 0)
 }
 
 // withTools gives the model a template like Qwen's, and makes it answer with text.

@@ -116,6 +116,11 @@ func (m *loaded) sampling(c *common) sample.Params {
 	return p
 }
 
+// repetitionPenalty returns a request's penalty; the default is that of the model's generation_config.json.
+func (m *loaded) repetitionPenalty(c *common) float64 {
+	return cmp.Or(c.RepetitionPenalty, first(m.folder.Checkpoint.Generation.RepetitionPenalty, nil, 0))
+}
+
 // first returns the first value that is given.
 func first[T any](given, recommended *T, otherwise T) T {
 	switch {

@@ -243,9 +243,13 @@ func TestGeneration(t *testing.T) {
 	g, err = checkpoint.ParseGeneration("g", []byte(`{"top_k":-1}`))
 	require.NoError(t, err)
 	require.Zero(t, *g.TopK, "all tokens")
+	require.Nil(t, g.RepetitionPenalty)
+	g, err = checkpoint.ParseGeneration("g", []byte(`{"repetition_penalty":1.05}`))
+	require.NoError(t, err)
+	require.Equal(t, 1.05, *g.RepetitionPenalty)
 	for field, text := range map[string]string{
 		"temperature": `{"temperature":-1}`, "top_p": `{"top_p":1.5}`, "min_p": `{"min_p":"0"}`, "top_k": `{"top_k":1.5}`,
-		"top_k: -2": `{"top_k":-2}`, "eos_token_id": `{"eos_token_id":-1}`, "": `[`,
+		"repetition_penalty": `{"repetition_penalty":0}`, "top_k: -2": `{"top_k":-2}`, "eos_token_id": `{"eos_token_id":-1}`, "": `[`,
 	} {
 		_, err := checkpoint.ParseGeneration("dir/g.json", []byte(text))
 		require.ErrorIs(t, err, checkpoint.ErrConfig, text)

@@ -9,6 +9,8 @@ type Generation struct {
 	TopP        *float64 // 0 … 1
 	MinP        *float64 // 0 … 1
 	TopK        *int     // ≥ 0; 0 means all tokens
+	// RepetitionPenalty is above 0, and 1 changes nothing. It holds without DoSample, too.
+	RepetitionPenalty *float64
 }
 
 // ParseGeneration reads generation_config.json; file is its path, for messages.
@@ -25,6 +27,8 @@ func ParseGeneration(file string, data []byte) (*Generation, error) {
 		Temperature: f.optional("temperature", 0, 1e6),
 		TopP:        f.optional("top_p", 0, 1),
 		MinP:        f.optional("min_p", 0, 1),
+
+		RepetitionPenalty: f.optional("repetition_penalty", 1e-30, 1e30),
 	}
 	if k := f.optional("top_k", -1, MaxSize); k != nil {
 		n := int(*k)
