@@ -37,6 +37,7 @@ type generation struct {
 	top       int // number of likeliest tokens for each token
 	tokenizer *tokenizer.Tokenizer
 	grammar   *grammar.Grammar // nil for none
+	trigger   string           // the text that the grammar follows; "": it holds for the whole answer
 	out       sink             // nil for that of completions
 }
 
@@ -92,7 +93,7 @@ func (s *Server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generati
 	if ids, err = g.constrain(m, q, ids); err != nil {
 		return nil, nil, err
 	}
-	if g.continues && g.grammar != nil {
+	if g.continues && g.grammar != nil && g.trigger == "" {
 		return nil, nil, unsupported("continue_final_message", "the required form is that of a whole answer")
 	}
 	return g, ids, m.checkLength("messages", ids)

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	stdjson "encoding/json"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -43,6 +41,7 @@ type anthropicTool struct {
 	Name        string         `json:"name"`
 	Description string         `json:"description"`
 	Schema      jsontext.Value `json:"input_schema"`
+	Strict      *bool          `json:"strict"`
 }
 
 // anthropicMessage is a message of the user or the assistant.
@@ -160,11 +159,12 @@ func (q *anthropicRequest) addTools(c *chatRequest) error {
 		if t.Type != "" && t.Type != "custom" {
 			return unsupported(fmt.Sprintf("tools.%d.type", i), fmt.Sprintf("%q is not custom", t.Type))
 		}
-		tool, err := responseTool{Name: t.Name, Description: t.Description, Parameters: t.Schema}.nested()
+		one := responseTool{Name: t.Name, Description: t.Description, Parameters: t.Schema, Strict: t.Strict}
+		nested, err := one.nested()
 		if err != nil {
 			return err
 		}
-		c.Tools = append(c.Tools, stdjson.RawMessage(tool))
+		c.addTool(nested, one)
 	}
 	switch q.ToolChoice.Type {
 	case "", "auto":

@@ -46,7 +46,7 @@ func (g *grammars) compile(tools []stdjson.RawMessage, forms ...grammar.Alternat
 	}
 	out, err := grammar.CompileAny(g.vocabulary(), forms...)
 	if err == nil {
-		err = onlyObjects(out, tools)
+		err = onlyObjects(out, tools, forms[len(forms)-1].Before) // calls are the last form
 	}
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 	if tools == nil {
 		return q.form.grammar(m, q.Tools)
 	}
-	call, err := callForm(tools, true)
+	call, err := callForm(tools, exactly)
 	if err != nil {
 		return nil, err
 	}
@@ -89,8 +89,8 @@ func (f *form) grammar(m *loaded, tools []stdjson.RawMessage) (*grammar.Grammar,
 		return nil, err
 	}
 	if len(tools) > 0 {
-		for _, exactly := range []bool{true, false} {
-			call, err := callForm(tools, exactly)
+		for _, which := range []func(tool) bool{exactly, loosely} {
+			call, err := callForm(tools, which)
 			if err != nil {
 				return nil, err
 			}
@@ -107,15 +107,43 @@ func (f *form) grammar(m *loaded, tools []stdjson.RawMessage) (*grammar.Grammar,
 }
 
 // callForm is the form of a call of one of the tools.
-func callForm(tools []stdjson.RawMessage, exactly bool) (grammar.Alternative, error) {
-	schema, err := callSchema(tools, exactly)
+func callForm(tools []stdjson.RawMessage, which func(tool) bool) (grammar.Alternative, error) {
+	schema, err := callSchema(tools, which)
 	return grammar.Alternative{Schema: schema, Options: grammar.Options{Before: callTag + "\n", After: "\n" + callEnd}}, err
+}
+
+// exactly and loosely say for which tools a call has exactly the arguments of the tool's parameters.
+func exactly(tool) bool { return true }
+func loosely(tool) bool { return false }
+
+// strictCalls is the grammar of what follows each callTag, if a tool is strict and the model writes that tag: then the
+// arguments of strict tools fit their parameters. It is nil otherwise.
+func (q *chatRequest) strictCalls(m *loaded) (*grammar.Grammar, error) {
+	strict := func(t tool) bool { return t.Function.Strict || q.strict[t.Function.Name] }
+	var one tool
+	if !slices.ContainsFunc(q.Tools, func(raw stdjson.RawMessage) bool {
+		one = tool{}
+		return json.Unmarshal(raw, &one) == nil && strict(one)
+	}) || !m.folder.Template.Writes(callTag) {
+		return nil, nil
+	}
+	call, err := callForm(q.Tools, strict)
+	if err != nil {
+		return nil, err
+	}
+	call.Before = "\n" // the tag has come
+	out, err := m.grammars.compile(q.Tools, call)
+	if err != nil {
+		return nil, bad("tools", "strict: %v", err)
+	}
+	return out, nil
 }
 
 // tool is a function that a model may call.
 type tool struct {
 	Type     string `json:"type"`
 	Function struct {
+		Strict     bool           `json:"strict"`
 		Name       string         `json:"name"`
 		Parameters jsontext.Value `json:"parameters"`
 	} `json:"function"`
@@ -162,8 +190,8 @@ func (q *chatRequest) forcedTools() ([]stdjson.RawMessage, error) {
 	return nil, bad("tool_choice", "there is no tool %q", wanted.Function.Name)
 }
 
-// callSchema is the schema of a call of one of the tools, with any arguments unless exactly.
-func callSchema(tools []stdjson.RawMessage, exactly bool) ([]byte, error) {
+// callSchema is the schema of a call of one of the tools, with any arguments for those that which leaves out.
+func callSchema(tools []stdjson.RawMessage, which func(tool) bool) ([]byte, error) {
 	type object = map[string]any
 	var calls []jsontext.Value
 	for _, raw := range tools {
@@ -171,7 +199,7 @@ func callSchema(tools []stdjson.RawMessage, exactly bool) ([]byte, error) {
 		if err := json.Unmarshal(raw, &t); err != nil {
 			return nil, bad("tools", "%v", err)
 		}
-		if !exactly {
+		if !which(t) {
 			t.Function.Parameters = nil
 		}
 		parameters, err := rooted(t.Function.Parameters)
@@ -216,14 +244,14 @@ func rooted(schema jsontext.Value) (jsontext.Value, error) {
 
 // onlyObjects returns an error if a grammar allows calls whose arguments are neither objects nor
 // null, for none: an answer with such a call would be text.
-func onlyObjects(g *grammar.Grammar, tools []stdjson.RawMessage) error {
+func onlyObjects(g *grammar.Grammar, tools []stdjson.RawMessage, before string) error {
 	for _, raw := range tools {
 		var t tool
 		if err := json.Unmarshal(raw, &t); err != nil {
 			return err
 		}
 		call := g.Matcher()
-		call.AcceptText(callTag + "\n" + `{"name":` + string(quoted(t.Function.Name)) + `,"arguments":`)
+		call.AcceptText(before + `{"name":` + string(quoted(t.Function.Name)) + `,"arguments":`)
 		for _, begin := range strings.Split(`["tf-0123456789`, "") {
 			if call.AcceptText(begin) {
 				return fmt.Errorf("the parameters of %q allow values that are not objects, which no call can have as its arguments", t.Function.Name)
@@ -238,7 +266,13 @@ func onlyObjects(g *grammar.Grammar, tools []stdjson.RawMessage) error {
 // end is certain.
 func (g *generation) constrain(m *loaded, q *chatRequest, ids []int) ([]int, error) {
 	var err error
-	if g.grammar, err = q.grammar(m); err != nil || g.grammar == nil {
+	if g.grammar, err = q.grammar(m); err != nil {
+		return ids, err
+	}
+	if g.grammar == nil {
+		if g.grammar, err = q.strictCalls(m); g.grammar != nil {
+			g.trigger = callTag
+		}
 		return ids, err
 	}
 	if !g.thinking && m.thinks && !m.thinkingOver(ids) {
@@ -253,7 +287,7 @@ func (g *generation) constrain(m *loaded, q *chatRequest, ids []int) ([]int, err
 
 // keep adds the grammar to a request of the engine.
 func (g *generation) keep(r *engine.Request) {
-	if r.Grammar = g.grammar; r.Grammar != nil && g.thinking {
+	if r.Grammar, r.GrammarTrigger = g.grammar, g.trigger; r.Grammar != nil && g.thinking {
 		r.GrammarAfter = thinkEnd
 	}
 }

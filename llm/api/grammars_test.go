@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
+
+	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
 // The arguments of a forced call are an object, also where the function's parameters do not say so.
@@ -98,5 +101,45 @@ func TestForms(t *testing.T) {
 			require.Equal(t, http.StatusBadRequest, a.status, fields)
 			require.Equal(t, param, a.Error.Param, a.Error.Message)
 		}
+	}
+}
+
+// Calls of strict tools fit their parameters wherever the model writes them, in each API; the answer is free otherwise.
+func TestStrictTools(t *testing.T) {
+	prompts := make(chan string, 10)
+	var got engine.Request
+	s := start(t, withTools(t, prompts, "No."))
+	m := s.model.Load()
+	submit := m.submit
+	m.submit = func(ctx context.Context, r engine.Request, n int) ([]stream, error) {
+		got = r
+		return submit(ctx, r, n)
+	}
+	const parameters = `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`
+	const ask, input = `"messages":[{"role":"user","content":"Rain?"}]`, `"input":"Rain?"`
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"tools":[{"type":"function","function":{"name":"weather","strict":true,"parameters":` + parameters + `}},{"type":"function","function":{"name":"other","parameters":` + parameters + `}}],` + ask,
+		"/v1/responses":        `{"tools":[{"type":"function","name":"weather","strict":true,"parameters":` + parameters + `},{"type":"function","name":"other","parameters":` + parameters + `}],` + input,
+		"/v1/messages":         `{"tools":[{"name":"weather","strict":true,"input_schema":` + parameters + `},{"name":"other","input_schema":` + parameters + `}],` + ask,
+	} {
+		response := s.request(t.Context(), path, body+"}")
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, callTag, got.GrammarTrigger)
+		require.Empty(t, got.GrammarAfter)
+		for call, want := range map[string]bool{
+			`{"name":"weather","arguments":{"city":"Bonn"}}`:  true,
+			`{"name":"weather","arguments":{"town":"Bonn"}}`:  false,
+			`{"name":"other","arguments":{"town":"Bonn"}}`:    true,
+			`{"name":"unknown","arguments":{"city":"Bonn"}}`:  false,
+			`{"name":"weather","arguments":{"city":"Bonn"},1`: false,
+		} {
+			require.Equal(t, want, got.Grammar.Matcher().AcceptText("\n"+call+"\n"+callEnd), "%s: %s", path, call)
+		}
+		loose := strings.Replace(body, `"strict":true`, `"strict":false`, 1)
+		require.Equal(t, http.StatusOK, s.request(t.Context(), path, loose+"}").StatusCode)
+		require.Nil(t, got.Grammar)
+		// What cannot be enforced is refused.
+		wrong := strings.Replace(body, `{"type":"string"}`, `{"type":"string","contentEncoding":"zip","not":{}}`, 1)
+		require.Equal(t, http.StatusBadRequest, s.request(t.Context(), path, wrong+"}").StatusCode)
 	}
 }

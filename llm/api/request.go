@@ -55,6 +55,7 @@ type chatRequest struct {
 	TopLogprobs         int                       `json:"top_logprobs"`
 	Functions           jsontext.Value            `json:"functions"`
 	Audio               jsontext.Value            `json:"audio"`
+	strict              map[string]bool           // tools whose calls fit their parameters, besides those that say so
 }
 
 // tools are definitions of functions.

@@ -157,7 +157,7 @@ func (q *responseRequest) chat() (*chatRequest, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Tools = append(c.Tools, stdjson.RawMessage(tool))
+		c.addTool(tool, t)
 	}
 	if c.ToolChoice = q.ToolChoice; q.ToolChoice.Kind() == '{' {
 		var one responseTool
@@ -176,6 +176,17 @@ func (q *responseRequest) chat() (*chatRequest, error) {
 // namedTool is a chat's tool_choice of one function.
 func namedTool(name string) jsontext.Value {
 	return jsontext.Value(`{"type":"function","function":{"name":` + string(quoted(name)) + `}}`)
+}
+
+// addTool adds a tool in the form for chats. Templates print that, so it does not say whether the tool is strict.
+func (q *chatRequest) addTool(nested []byte, t responseTool) {
+	q.Tools = append(q.Tools, stdjson.RawMessage(nested))
+	if t.Strict != nil && *t.Strict {
+		if q.strict == nil {
+			q.strict = map[string]bool{}
+		}
+		q.strict[t.Name] = true
+	}
 }
 
 // check rejects what is not supported.

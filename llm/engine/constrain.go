@@ -11,15 +11,26 @@ import (
 
 // constraint restricts an answer to a grammar, from the point where that begins.
 type constraint struct {
-	matcher *grammar.Matcher
-	eos     []int
-	after   string             // the text after which it begins; empty once that has come
-	seen    string             // the end of the text so far, while it waits for the beginning
-	decoder *tokenizer.Decoder // the decoder of that text
+	request   *Request
+	tokenizer *tokenizer.Tokenizer
+	matcher   *grammar.Matcher
+	awaited   string             // the text after which the grammar begins; empty while it holds
+	free      bool               // the answer may end before that text
+	seen      string             // the end of the text so far, while it is awaited
+	decoder   *tokenizer.Decoder // the decoder of that text
 }
 
 func newConstraint(r *Request, t *tokenizer.Tokenizer) *constraint {
-	return &constraint{matcher: r.Grammar.Matcher(), eos: r.EOS, after: r.GrammarAfter, decoder: t.NewDecoder(tokenizer.KeepSpecial)}
+	c := &constraint{request: r, tokenizer: t, matcher: r.Grammar.Matcher()}
+	if c.await(r.GrammarAfter, false); c.awaited == "" {
+		c.await(r.GrammarTrigger, true)
+	}
+	return c
+}
+
+// await lets the answer be free until a text has come.
+func (c *constraint) await(text string, free bool) {
+	c.awaited, c.free, c.seen, c.decoder = text, free, "", c.tokenizer.NewDecoder(tokenizer.KeepSpecial)
 }
 
 // impossible is the logit of a token that must not be chosen.
@@ -28,17 +39,20 @@ var impossible = float32(math.Inf(-1))
 // process is a processor that allows only tokens that may follow. Those of EOS, which may
 // have a text, do so where the constrained text may end, and so not before it has begun.
 func (c *constraint) process(_ *sequence, logits []float32) error {
+	if c.awaited != "" && c.free {
+		return nil
+	}
 	ends := map[int]float32{}
-	for _, id := range c.eos {
+	for _, id := range c.request.EOS {
 		if id < 0 || id >= len(logits) {
 			continue
 		}
 		ends[id] = impossible // whatever its text
-		if c.after == "" && c.matcher.Complete() {
+		if c.awaited == "" && c.matcher.Complete() {
 			ends[id] = logits[id]
 		}
 	}
-	if c.after == "" {
+	if c.awaited == "" {
 		if err := c.mask(logits); err != nil {
 			return err
 		}
@@ -67,19 +81,40 @@ func (c *constraint) mask(logits []float32) error {
 
 // accept records the chosen token. It reports whether nothing can follow.
 func (c *constraint) accept(id int) bool {
-	if c.after == "" {
-		if !slices.Contains(c.eos, id) { // which end the answer, and are no part of its text
+	if c.awaited == "" {
+		if !slices.Contains(c.request.EOS, id) { // which end the answer, and are no part of its text
 			c.matcher.Accept(id)
 		}
-		return c.matcher.Ended()
+		return c.ended()
 	}
 	c.seen += c.decoder.Push(id)
-	if at := strings.Index(c.seen, c.after); at >= 0 {
-		c.matcher.AcceptText(c.seen[at+len(c.after):]) // if it is rejected, the constrained text begins with the next token
-		c.after, c.seen = "", ""
-		return c.matcher.Ended()
-	} else {
-		c.seen = c.seen[max(len(c.seen)-len(c.after), 0):]
+	for c.awaited != "" {
+		at := strings.Index(c.seen, c.awaited)
+		if at < 0 {
+			c.seen = c.seen[max(len(c.seen)-len(c.awaited), 0):]
+			return false
+		}
+		rest := c.seen[at+len(c.awaited):]
+		if !c.free && c.request.GrammarTrigger != "" { // it was GrammarAfter
+			c.await(c.request.GrammarTrigger, true)
+			c.seen = rest
+			continue
+		}
+		c.awaited, c.seen = "", ""
+		c.matcher.AcceptText(rest) // if it is rejected, the constrained text begins with the next token
 	}
+	return c.ended()
+}
+
+// ended reports whether nothing can follow. With a trigger, the answer goes on freely.
+func (c *constraint) ended() bool {
+	if !c.matcher.Ended() {
+		return false
+	}
+	if c.request.GrammarTrigger == "" {
+		return true
+	}
+	c.matcher = c.request.Grammar.Matcher()
+	c.await(c.request.GrammarTrigger, true)
 	return false
 }

@@ -78,6 +78,39 @@ func TestNoEndBeforeTheGrammar(t *testing.T) {
 	}
 }
 
+// With a trigger, an answer is free and may end, except after each appearance of it; one before GrammarAfter is text.
+func TestGrammarTrigger(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(`{"model":{"type":"BPE","vocab":{"A:":0,"1":1,"x":2,"B":3},"merges":[]},
+		"pre_tokenizer":{"type":"ByteLevel","use_regex":false},"decoder":{"type":"ByteLevel"}}`))
+	require.NoError(t, err)
+	g, err := grammar.Compile([]byte(`{"enum":[11]}`), grammar.NewVocabulary(tok, 4), grammar.Options{})
+	require.NoError(t, err)
+	never := float32(math.Inf(-1))
+	free, noEnd, one := []float32{1, 2, 3, 4}, []float32{1, 2, never, 4}, []float32{never, 2, never, never}
+	type step struct {
+		want []float32
+		next int
+	}
+	for after, steps := range map[string][]step{
+		"":  {{free, 1}, {free, 0}, {one, 1}, {one, 1}, {free, 3}, {free, 0}, {one, 1}, {one, 1}, {free, 2}},
+		"B": {{noEnd, 1}, {noEnd, 0}, {noEnd, 1}, {noEnd, 3}, {free, 1}, {free, 0}, {one, 1}, {one, 1}, {free, 2}},
+	} {
+		c := newConstraint(&Request{Grammar: g, GrammarAfter: after, GrammarTrigger: "A:", EOS: []int{2}}, tok)
+		for i, s := range steps {
+			logits := []float32{1, 2, 3, 4}
+			require.NoError(t, c.process(nil, logits))
+			require.Equal(t, s.want, logits, "%q, step %d", after, i)
+			require.False(t, c.accept(s.next))
+		}
+	}
+	// One token with both texts.
+	c := newConstraint(&Request{Grammar: g, GrammarAfter: "A", GrammarTrigger: ":"}, tok)
+	require.False(t, c.accept(0))
+	logits := []float32{1, 2, 3, 4}
+	require.NoError(t, c.process(nil, logits))
+	require.Equal(t, one, logits)
+}
+
 // A grammar with which a mask takes too much work ends the request.
 func TestGrammarOfTooMuchWork(t *testing.T) {
 	vocabulary, properties := map[string]int{}, map[string]any{}

@@ -319,6 +319,8 @@ func TestGrammar(t *testing.T) {
 	require.True(t, found)
 	require.Contains(t, before, "<think>")
 	parse(after)
+	_, err = e.Submit(t.Context(), engine.Request{Prompt: prompt, GrammarTrigger: "x"})
+	require.ErrorIs(t, err, kompute.ErrInvalid)
 	_, err = e.Submit(t.Context(), engine.Request{Prompt: prompt, GrammarAfter: "x"})
 	require.ErrorIs(t, err, kompute.ErrInvalid)
 	other, err := grammar.Compile([]byte("true"), grammar.NewVocabulary(d.folder.Tokenizer, 10), grammar.Options{})

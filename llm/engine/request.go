@@ -66,8 +66,12 @@ type Request struct {
 	// completes GrammarAfter has further text after it, that text counts as the beginning of
 	// the constrained text if the grammar allows it there, and is free otherwise. The grammar's
 	// vocabulary must be the model's.
-	Grammar      *grammar.Grammar
-	GrammarAfter string
+	//
+	// With GrammarTrigger, such as "<tool_call>", the answer is free, also to end, except for the
+	// text after each appearance of it, which follows the grammar until nothing can follow there.
+	// GrammarAfter comes before the first appearance that counts.
+	Grammar                      *grammar.Grammar
+	GrammarAfter, GrammarTrigger string
 	// Logprobs adds to each token the logarithm of its probability, and the
 	// TopLogprobs likeliest tokens with theirs; at most MaxTopLogprobs. They are the
 	// model's own, at temperature 1, before any other field has changed them.
@@ -121,8 +125,8 @@ func (r *Request) checkChoice(vocabulary int) error {
 		return fmt.Errorf("%w: TopLogprobs %d is not in 0 … %d", kompute.ErrInvalid, r.TopLogprobs, MaxTopLogprobs)
 	case r.Grammar != nil && r.Grammar.Vocabulary().Size() != vocabulary:
 		return fmt.Errorf("%w: Grammar is for a vocabulary of %d, not of %d", kompute.ErrInvalid, r.Grammar.Vocabulary().Size(), vocabulary)
-	case r.Grammar == nil && r.GrammarAfter != "":
-		return fmt.Errorf("%w: GrammarAfter without Grammar", kompute.ErrInvalid)
+	case r.Grammar == nil && r.GrammarAfter+r.GrammarTrigger != "":
+		return fmt.Errorf("%w: GrammarAfter or GrammarTrigger without Grammar", kompute.ErrInvalid)
 	case (r.TopLogprobs > 0 || len(r.LogprobsOf) > 0) && !r.Logprobs:
 		return fmt.Errorf("%w: TopLogprobs or LogprobsOf without Logprobs", kompute.ErrInvalid)
 	case len(r.LogprobsOf) > MaxTopLogprobs:
