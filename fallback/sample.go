@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
@@ -138,7 +139,15 @@ func (s *settings) choose(logits []float32, row uint32) uint32 {
 		}
 	}
 	r := Philox([4]uint32{uint32(s.counter), uint32(s.counter >> 32), row, uint32(opdef.PhiloxSample)}, s.key)
-	return s.draw(logits, best, s.filter(logits, best), uint64(r[0])<<32|uint64(r[1]))
+	random := uint64(r[0])<<32 | uint64(r[1])
+	list := candidateLists.Get().(*[]candidate)
+	defer candidateLists.Put(list)
+	kept, known := s.likely((*list)[:0], logits, best, largest)
+	*list = kept
+	if known {
+		return s.drawOf(kept, best, random)
+	}
+	return s.draw(logits, best, s.filter(logits, best), random)
 }
 
 // bottom is where the likeliest tokens end: those with larger keys are kept,
@@ -225,30 +234,41 @@ func mostLikely(logits []float32, weight func(key uint32) uint64, target func(to
 // draw returns the first index at which the running sum of weights exceeds the
 // part r/2^64 of their total.
 func (s *settings) draw(logits []float32, best uint32, c bottom, r uint64) uint32 {
-	total, _ := s.sum(logits, best, c, math.MaxUint64)
-	target, _ := bits.Mul64(total, r)
-	_, at := s.sum(logits, best, c, target)
-	return at
+	const block = 1024
+	var begins []running // of each block
+	all := running{}
+	for from := 0; from < len(logits); from += block {
+		begins = append(begins, all)
+		s.sum(&all, logits[from:min(from+block, len(logits))], best, c, math.MaxUint64)
+	}
+	target, _ := bits.Mul64(all.sum, r)
+	n := sort.Search(len(begins), func(i int) bool { return begins[i].sum > target }) - 1 // the last one that begins at or below it
+	at := s.sum(&begins[n], logits[n*block:min((n+1)*block, len(logits))], best, c, target)
+	return uint32(n*block + at)
 }
 
-// sum adds up the weights of the tokens that are kept until they exceed the
-// target; it returns the sum, and where that was.
-func (s *settings) sum(logits []float32, best uint32, c bottom, target uint64) (uint64, uint32) {
-	total, ties := uint64(0), uint32(0)
+// running is the sum of the weights of the tokens that are kept, up to some token, and how many of those are ties.
+type running struct {
+	sum  uint64
+	ties uint32
+}
+
+// sum adds the weights of tokens until the sum exceeds the target; it returns where that is.
+func (s *settings) sum(r *running, logits []float32, best uint32, c bottom, target uint64) int {
 	for i, v := range logits {
 		key := sampleKey(v)
 		if key <= c.key {
-			if key < c.key || ties == c.ties {
+			if key < c.key || r.ties == c.ties {
 				continue
 			}
-			ties++
+			r.ties++
 		}
 		if s.minP != farthest && exponentBelow(best, key, natural) > s.minP {
 			continue
 		}
-		if total += weightOf(exponentBelow(best, key, s.heat)); total > target {
-			return total, uint32(i)
+		if r.sum += weightOf(exponentBelow(best, key, s.heat)); r.sum > target {
+			return i
 		}
 	}
-	return total, 0
+	return 0
 }

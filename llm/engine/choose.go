@@ -3,10 +3,10 @@ package engine
 import (
 	"cmp"
 	"errors"
-	"math"
 	"slices"
 	"sync"
 
+	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
@@ -62,20 +62,26 @@ func (c *chooser) accept(id int) bool {
 	return c != nil && c.constraint != nil && c.constraint.accept(id)
 }
 
+// rows are copies of logits that processors change.
+var rows = sync.Pool{New: func() any { return new([]float32) }}
+
 // choose returns the next token of q and, if requested, its log-probability.
 func (c *chooser) choose(q *sequence, logits []float32) (uint32, *generate.Logprob, error) {
 	var about *generate.Logprob
 	var norm float64
 	raw := logits
 	if c.logprobs {
-		norm = logSumExp(logits)
+		norm = fallback.LogSumExp(logits)
 		about = &generate.Logprob{Top: likeliest(logits, norm, c.top)}
 		for _, id := range c.of {
 			about.Of = append(about.Of, generate.Logprob{ID: id, Value: float64(logits[id]) - norm})
 		}
 	}
 	if len(c.processors) > 0 {
-		logits = slices.Clone(logits)
+		row := rows.Get().(*[]float32)
+		defer rows.Put(row)
+		*row = append((*row)[:0], logits...)
+		logits = *row
 	}
 	for _, p := range c.processors {
 		if err := p(q, logits); err != nil {
@@ -143,15 +149,6 @@ func notBefore(tokens int, eos []int) processor {
 		}
 		return nil
 	}
-}
-
-// logSumExp returns the logarithm of the sum of exponentials.
-func logSumExp(logits []float32) float64 {
-	largest, sum := float64(slices.Max(logits)), 0.0
-	for _, v := range logits {
-		sum += math.Exp(float64(v) - largest)
-	}
-	return largest + math.Log(sum)
 }
 
 // likeliest returns the n likeliest tokens, the lower id first among equals.

@@ -55,7 +55,7 @@ type Request struct {
 	// fields above. tokens are the prompt and the answer so far, and must not be
 	// changed. An error ends the request with it. It is called by goroutines of the
 	// engine, which waits for it, once for each token; with SubmitChoices, by several of them
-	// at once for different choices.
+	// at once for different choices. It must not use logits after it has returned.
 	Logits func(tokens []int32, logits []float32) error
 	// Grammar, if not nil, allows only tokens that follow it, after all fields above,
 	// and those of EOS only where the text may end; the answer ends when nothing can
