@@ -55,7 +55,7 @@ func (a *addedSet) split(out []section, text string, plain func(at int, token *a
 			// Text before done is white space that the previous token has taken.
 			stop = len(text) - len(strings.TrimLeftFunc(text[max(stop, done):], unicode.IsSpace))
 		}
-		if start < done { // white space that the previous token has taken
+		if start < done || start >= stop { // white space that the previous token has taken
 			continue
 		}
 		if done < start {

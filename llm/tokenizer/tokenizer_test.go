@@ -208,6 +208,17 @@ func TestSmall(t *testing.T) {
 	require.ErrorContains(t, err, "0x63")
 }
 
+// A token of white space that takes the white space around it is there once, however much there is.
+func TestWhiteSpaceTaken(t *testing.T) {
+	tok, err := tokenizer.Load([]byte(small("added_tokens", `[{"id":9,"content":" ","lstrip":true,"rstrip":true},{"id":8,"content":"\t","lstrip":true}]`)))
+	require.NoError(t, err)
+	for text, want := range map[string][]int{"a   b ": {0, 9, 1, 9}, " \tb": {9, 1}, "a\t\tb": {0, 8, 8, 1}, "a\n\t b": {0, 8, 9, 1}} {
+		ids, err := tok.Encode(text)
+		require.NoError(t, err)
+		require.Equal(t, want, ids, "%q", text)
+	}
+}
+
 // FuzzTokenizer: any text either is refused as invalid UTF-8 or comes back.
 func FuzzTokenizer(f *testing.F) {
 	tok := mote(f)
