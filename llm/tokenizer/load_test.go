@@ -104,6 +104,7 @@ func TestUnsupported(t *testing.T) {
 	for pattern, part := range map[string]string{
 		`a|\\w+`: `\w`, `[^\\W]`: `\W`, `a\\b`: `\b`, `[[:alpha:]]+`: "[ in a class", `[^]a[bc]]`: "[ in a class",
 		`[\\]a-z&&[^b]]`: "& in a class", `a{,3}`: "{,", `(?i-m:a.b)`: "(?i-m",
+		`\\p{N}{3}?`: "{n}?", `(?i:[a-zÀ-ÿ])`: "(?i and letters", `(?i)s|Σ`: "(?i and letters",
 	} {
 		files["Split pattern with "+part] = small("pre_tokenizer", sequence(`{"type":"Split","behavior":"Isolated","pattern":{"Regex":"`+pattern+`"}}`))
 	}
@@ -121,6 +122,7 @@ func TestPatternDialect(t *testing.T) {
 	const text = "ab\nab"
 	for pattern, want := range map[string][]int{
 		`^a|b$`: {0, 1, 3, 0, 1}, `\\Aab`: {2, 3, 2}, `[]a][^b]?[\\b\\[&a]|(?i:B)(?=\\n)|(?<n>b)\\{,`: {0, 1, 3, 2},
+		`(?i:B)|[一-龥]|a{1,2}?|\\{1}?`: {0, 1, 3, 0, 1},
 	} {
 		tok, err := tokenizer.Load([]byte(small("model", `{"type":"BPE","vocab":{"a":0,"b":1,"ab":2,"Ċ":3},"merges":["a b"]}`,
 			"pre_tokenizer", `{"type":"Sequence","pretokenizers":[{"type":"Split","behavior":"Isolated","pattern":{"Regex":"`+pattern+`"}},{"type":"ByteLevel","use_regex":false}]}`)))

@@ -176,7 +176,7 @@ func regexSplitter(pattern string) (splitter, error) {
 	if part := difference(pattern); part != "" {
 		return nil, &UnsupportedError{Component: "Split pattern", Got: "with " + part}
 	}
-	re, err := regexp2.Compile(pattern, regexp2.Multiline)
+	re, err := regexp2.Compile(longS.Replace(pattern), regexp2.Multiline)
 	if err != nil {
 		return nil, &UnsupportedError{Component: "Split pattern", Got: err.Error()}
 	}

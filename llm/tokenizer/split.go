@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"context"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -58,13 +59,16 @@ func pieceLength(s string, digits int) int {
 	}
 }
 
-// contraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d) and returns its length, or 0.
+// contraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d) and returns its length, or 0. Where case is ignored, ſ is an s.
 func contraction(s string) int {
 	at := func(i int) byte {
 		if i < len(s) {
 			return s[i] | 0x20 // lower case, for ASCII letters
 		}
 		return 0
+	}
+	if strings.HasPrefix(s[1:], "ſ") {
+		return 1 + len("ſ")
 	}
 	switch at(1) {
 	case 's', 't', 'm', 'd':

@@ -23,8 +23,8 @@ var scanned = []struct {
 	pattern *regexp2.Regexp
 	scan    splitter
 }{
-	{regexp2.MustCompile(qwenPattern, regexp2.None), scanner(1)},
-	{regexp2.MustCompile(llamaPattern, regexp2.None), scanner(3)},
+	{regexp2.MustCompile(longS.Replace(qwenPattern), regexp2.None), scanner(1)},
+	{regexp2.MustCompile(longS.Replace(llamaPattern), regexp2.None), scanner(3)},
 }
 
 func checkScan(t require.TestingT, text string) {
@@ -78,6 +78,18 @@ func TestScanProperty(t *testing.T) {
 		}
 		checkScan(t, text)
 	})
+}
+
+// TestLongS has the pieces that Hugging Face tokenizers makes.
+func TestLongS(t *testing.T) {
+	const cl100k = `'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?\p{L}+|\s+`
+	for _, pattern := range []string{qwenPattern, llamaPattern, qwenPattern + "|never", cl100k} {
+		split, err := (&preTokenizer{Behavior: "Isolated", Pattern: struct{ Regex, String *string }{Regex: &pattern}}).split()
+		require.NoError(t, err)
+		got, err := split(context.Background(), nil, "a'ſab'S'ſ")
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "'ſ", "ab", "'S", "'ſ"}, got, "%s", pattern)
+	}
 }
 
 // A match that takes too long is reported without the text, which may be private.
