@@ -240,7 +240,7 @@ func (c *Call) columns(items []Value, n int, fill Value) []Value {
 		}
 		piece := slices.Clone(items[:size])
 		items = items[size:]
-		if fill != nil && longer > 0 && i >= longer {
+		if fill != nil && i >= longer { // even if all have the same length, as in Jinja
 			piece = append(piece, fill)
 		}
 		out[i] = &List{Items: piece}
