@@ -25,11 +25,13 @@ func (s *stopper) push(text string) (out string, stopped bool) {
 }
 
 // first returns where the first stop string in the text that is held begins, or the end of
-// the text if there is none. Of those that begin there, found is the first of stops.
+// the text if there is none. Of those that begin there, s.found becomes the shortest, which is
+// there first however the text comes in pieces.
 func (s *stopper) first() (at int, found bool) {
 	at = len(s.held)
 	for _, stop := range s.stops {
-		if i := strings.Index(s.held, stop); i >= 0 && i < at {
+		i := strings.Index(s.held, stop)
+		if i >= 0 && (i < at || i == at && len(stop) < len(s.found)) {
 			at, found, s.found = i, true, stop
 		}
 	}

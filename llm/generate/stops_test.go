@@ -18,6 +18,11 @@ func TestStopper(t *testing.T) {
 		stops := rapid.SliceOfN(rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 1, 4, -1), 0, 3).Draw(t, "stops")
 		requireStopped(t, stops, rapid.SliceOfN(letters, 0, 12).Draw(t, "pieces"))
 	})
+	for _, stops := range [][]string{{"aa", "a"}, {"a", "aa"}} {
+		for _, pieces := range [][]string{{"aa"}, {"a", "a"}} {
+			requireStopped(t, stops, pieces)
+		}
+	}
 	// One that appears within another, which may come or not.
 	for _, text := range []string{"xabcdy", "xabcey", "xabc"} {
 		for ends := range 1 << len(text) {
@@ -40,7 +45,7 @@ func requireStopped(t require.TestingT, stops, pieces []string) {
 	first, longest, appears, which := len(whole), 1, false, ""
 	for _, stop := range stops {
 		longest = max(longest, len(stop))
-		if i := strings.Index(whole, stop); i >= 0 && i < first {
+		if i := strings.Index(whole, stop); i >= 0 && (i < first || i == first && len(stop) < len(which)) {
 			first, appears, which = i, true, stop
 		}
 	}
