@@ -40,8 +40,8 @@ func TestInspect(t *testing.T) {
 		names   []string
 	}{
 		"neither":       {object{"model_type": nil}, checkpoint.ErrConfig, []string{"model_type", "missing"}},
-		"unknown type":  {object{"model_type": "mamba"}, checkpoint.ErrUnsupported, []string{"mamba", "llama, qwen3"}},
-		"unknown class": {object{"model_type": nil, "architectures": []string{"MambaForCausalLM"}}, checkpoint.ErrUnsupported, []string{"MambaForCausalLM", llama + ", LlamaModel, " + qwen + ", Qwen3Model"}},
+		"unknown type":  {object{"model_type": "mamba"}, checkpoint.ErrUnsupported, []string{"mamba", "llama, qwen2, qwen3"}},
+		"unknown class": {object{"model_type": nil, "architectures": []string{"MambaForCausalLM"}}, checkpoint.ErrUnsupported, []string{"MambaForCausalLM", llama + ", LlamaModel, Qwen2ForCausalLM, Qwen2Model, " + qwen + ", Qwen3Model"}},
 		"type known":    {object{"architectures": []string{"MambaForCausalLM"}}, checkpoint.ErrUnsupported, []string{"MambaForCausalLM"}},
 		"class known":   {object{"model_type": "mamba", "architectures": []string{qwen}}, checkpoint.ErrUnsupported, []string{"mamba"}},
 		"two":           {object{"model_type": "llama", "architectures": []string{qwen}}, checkpoint.ErrConfig, []string{"llama", qwen}},
