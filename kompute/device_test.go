@@ -28,7 +28,7 @@ func TestSelectDevice(t *testing.T) {
 	require.ErrorContains(t, err, "no timeline semaphores")
 	_, err = selectDevice(list, "radeon")
 	require.ErrorIs(t, err, ErrNoDevice)
-	require.ErrorContains(t, err, `"radeon"; there are 0: NVIDIA H200, 1: Old One, 2: llvmpipe`)
+	require.ErrorContains(t, err, `"radeon"; the Vulkan devices are 0 = NVIDIA H200, 1 = Old One, 2 = llvmpipe`)
 }
 
 // Reopen may be called by several goroutines at once, as other methods.

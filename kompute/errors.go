@@ -55,7 +55,7 @@ var (
 
 // OpError reports which operation failed, with its operands and the reason.
 type OpError struct {
-	Op     string  // basename of the op, or of the view operation
+	Op     string  // what was called, such as "add" or "reshape", or the op's basename
 	Shapes [][]int // of the operands that are present, in order
 	DTypes []DType
 	Reason string // may be empty

@@ -182,7 +182,7 @@ func selectDevice(list []DeviceInfo, which string) (DeviceInfo, error) {
 	}
 	var names []string
 	for _, info := range list {
-		names = append(names, fmt.Sprintf("%d: %s", info.Index, info.Name))
+		names = append(names, fmt.Sprintf("%d = %s", info.Index, info.Name))
 		if !match(info) {
 			continue
 		}
@@ -191,7 +191,7 @@ func selectDevice(list []DeviceInfo, which string) (DeviceInfo, error) {
 		}
 		return info, nil
 	}
-	return DeviceInfo{}, fmt.Errorf("%w: %q; there are %s", ErrNoDevice, which, strings.Join(names, ", "))
+	return DeviceInfo{}, fmt.Errorf("%w: %q; the Vulkan devices are %s", ErrNoDevice, which, strings.Join(names, ", "))
 }
 
 func isUUID(s string) bool {

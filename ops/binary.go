@@ -30,7 +30,7 @@ var binaryCPU = func() (cpu [opdef.NumBinaryKinds]cpuFunc) {
 // binary enqueues one kind of the binary op: T operands, an R result.
 func binary[R, T kompute.Element](s *kompute.Stream, kind opdef.BinaryKind, a, b *kompute.Tensor[T]) *kompute.Tensor[R] {
 	c := newCall(s, opdef.Binary.Op)
-	c.label = kind.String()
+	c.named(kind.String())
 	input(c, opdef.Binary.A, a)
 	input(c, opdef.Binary.B, b)
 	return result[R](c, c.broadcast(opdef.Binary.A, opdef.Binary.B), opdef.BinaryParams{Kind: kind}, binaryCPU[kind])

@@ -40,6 +40,14 @@ func newCall(s *kompute.Stream, op opdef.Op) *call {
 	return c
 }
 
+// named sets the call's name in errors, also in that of a nil stream.
+func (c *call) named(label string) {
+	c.label = label
+	if e, ok := c.err.(*kompute.OpError); ok {
+		e.Op = label
+	}
+}
+
 // makeArgs makes room for n operands, all absent.
 func (c *call) makeArgs(n int) {
 	if n <= len(c.memory) {

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -49,7 +50,7 @@ func input[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) ar
 	switch {
 	case c.stream == nil:
 	case v.Device() != c.stream.Device():
-		c.fail(kompute.ErrDevice, "%s is on %s, the stream on %s", name, v.Device().Info().Name, c.stream.Device().Info().Name)
+		c.fail(kompute.ErrDevice, "%s", twoDevices(name, v.Device(), c.stream.Device()))
 	case v.Closed():
 		c.fail(kompute.ErrClosed, "%s was closed", name)
 	case o.Access != opdef.Read && v.ReadOnly():
@@ -60,6 +61,15 @@ func input[T kompute.Element](c *call, o opdef.Operand, t *kompute.Tensor[T]) ar
 		c.fail(kompute.ErrTooLarge, "%s has elements past %d", name, uint32(maxElements))
 	}
 	return l
+}
+
+// twoDevices says that an operand and the stream are not on one device, also where the same device was opened twice.
+func twoDevices(name string, operand, stream *kompute.Device) string {
+	a, b := operand.Info(), stream.Info()
+	if a.Backend == b.Backend && a.Index == b.Index {
+		return fmt.Sprintf("%s and the stream are on %s, which was opened twice", name, a.Name)
+	}
+	return fmt.Sprintf("%s is on %s, the stream on %s", name, a.Name, b.Name)
 }
 
 // argOf returns a view as an operand.

@@ -77,7 +77,7 @@ func (c *call) follows(shape, next []int, axis int) int {
 // [3, 2]. Errors are those of Concat.
 func Stack[T kompute.Element](s *kompute.Stream, axis int, xs ...*kompute.Tensor[T]) *kompute.Tensor[T] {
 	c := newConcat(s, len(xs))
-	c.label = "stack"
+	c.named("stack")
 	if len(xs) == 0 {
 		c.fail(kompute.ErrInvalid, "there are no tensors")
 	}

@@ -83,6 +83,12 @@ func TestNilTensors(t *testing.T) {
 			require.NotEmpty(t, op.Op, name)
 		}
 	}
+	for name, result := range map[string]*kompute.Tensor[float32]{
+		"add": ops.Add[float32](nil, nil, nil), "neg": ops.Neg[float32](nil, nil), "sum": ops.Sum[float32](nil, nil),
+		"repeat": ops.Repeat[float32](nil, nil, 2, 0), "cum_sum": ops.CumSum[float32](nil, nil, 0),
+	} {
+		require.ErrorContains(t, result.Err(), name+": the stream is nil")
+	}
 	// A nil like tells ScalarLike its type, and no more.
 	require.NoError(t, ops.ScalarLike[float32](mustStream(t, dev), nil, 2).Err())
 }
@@ -92,4 +98,20 @@ func mustStream(t *testing.T, dev *kompute.Device) *kompute.Stream {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
+}
+
+// A device that was opened twice is two devices, although their names are the same.
+func TestOperandOfADeviceOpenedTwice(t *testing.T) {
+	var devices [2]*kompute.Device
+	for i := range devices {
+		d, err := kompute.Open("cpu")
+		require.NoError(t, err)
+		defer d.Close()
+		devices[i] = d
+	}
+	x, err := kompute.New(devices[0], []float32{1})
+	require.NoError(t, err)
+	err = ops.Neg(mustStream(t, devices[1]), x).Err()
+	require.ErrorIs(t, err, kompute.ErrDevice)
+	require.ErrorContains(t, err, "which was opened twice")
 }

@@ -35,7 +35,7 @@ func RandomState(seed, counter uint64) []uint32 {
 // their difference is not finite, or low is not below high, each rounded to the element type.
 func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], low, high float32, shape ...int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Random.Op)
-	c.label = "uniform"
+	c.named("uniform")
 	dtype := array.DTypeOf[T]()
 	low, high = dtype.Round(low), dtype.Round(high)
 	if width := high - low; !(width > 0) || math.IsInf(float64(width), 0) {
@@ -57,7 +57,7 @@ func Uniform[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], 
 // deviation is not finite, or deviation is negative.
 func Normal[T kompute.Float](s *kompute.Stream, state *kompute.Tensor[uint32], mean, deviation float32, shape ...int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Random.Op)
-	c.label = "normal"
+	c.named("normal")
 	if sum := float64(mean) + float64(deviation); math.IsNaN(sum) || math.IsInf(sum, 0) || deviation < 0 {
 		c.fail(kompute.ErrInvalid, "mean %v and deviation %v", mean, deviation)
 	}
@@ -82,7 +82,7 @@ func random[T kompute.Float](c *call, state *kompute.Tensor[uint32], shape []int
 // is not [RandomStateSize].
 func Categorical[T kompute.Float](s *kompute.Stream, logits *kompute.Tensor[T], state *kompute.Tensor[uint32]) *kompute.Tensor[uint32] {
 	c := newCall(s, opdef.Sample.Op)
-	c.label = "categorical"
+	c.named("categorical")
 	l := c.sampled("logits", input(c, opdef.Sample.Logits, logits))
 	c.shape("the state", input(c, opdef.Sample.Params.Called("the state"), state), RandomStateSize)
 	if c.err != nil {

@@ -43,7 +43,7 @@ func KeepDims() ReduceOption { return func(r *reduction) { r.keep = true } }
 // that an empty set of elements has no result.
 func reduce[R, T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompute.Tensor[T], needs bool, options []ReduceOption) *kompute.Tensor[R] {
 	c := newCall(s, opdef.Reduce.Op)
-	c.label = kind.String()
+	c.named(kind.String())
 	l := input(c, opdef.Reduce.X, x)
 	var r reduction
 	for _, set := range options {

@@ -55,7 +55,7 @@ func ReduceAs[R, T kompute.Element](s *kompute.Stream, kind Reduction, x *komput
 		c.fail(kompute.ErrInvalid, "there is no reduction %d", int(kind))
 		return kompute.Failed[R](s, c.err)
 	}
-	c.label = opdef.ReduceKind(kind).String()
+	c.named(opdef.ReduceKind(kind).String())
 	c.fail(kompute.ErrDType, "the result for %v is %v, not %v", array.DTypeOf[T](), want, got)
 	return kompute.Failed[R](s, c.err)
 }

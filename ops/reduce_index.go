@@ -45,7 +45,7 @@ func index[T kompute.Element](s *kompute.Stream, kind opdef.ReduceKind, x *kompu
 	}
 	if r.named {
 		c := newCall(s, opdef.Reduce.Op)
-		c.label = kind.String()
+		c.named(kind.String())
 		input(c, opdef.Reduce.X, x)
 		c.fail(kompute.ErrInvalid, "the option Axes cannot be used for an index along one axis")
 		return kompute.Failed[uint32](s, c.err)

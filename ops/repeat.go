@@ -18,7 +18,7 @@ import (
 // ErrShape if there is no such axis; ErrInvalid if n is negative; ErrTooLarge.
 func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Copy.Op)
-	c.label = "repeat"
+	c.named("repeat")
 	l := input(c, opdef.Copy.X, x)
 	axis = c.axis(l, axis)
 	if c.err != nil {
@@ -39,7 +39,7 @@ func Repeat[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], n, axis 
 // negative; ErrTooLarge.
 func Tile[T kompute.Element](s *kompute.Stream, x *kompute.Tensor[T], reps ...int) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Copy.Op)
-	c.label = "tile"
+	c.named("tile")
 	l := input(c, opdef.Copy.X, x)
 	if len(reps) > array.MaxRank {
 		c.fail(kompute.ErrShape, "the result would have rank %d, more than %d", len(reps), array.MaxRank)
@@ -119,7 +119,7 @@ func repeatInTurn[T kompute.Element](c *call, x array.Layout, reps []int, inner 
 			}
 		}
 		step := newCall(s, op)
-		step.label = label
+		step.named(label)
 		l, err := input(step, opdef.Copy.X, out).Reshape(pre, shape[axis], post)
 		if err != nil {
 			step.fail(kompute.ErrShape, "%v", err)

@@ -45,7 +45,7 @@ func CumProd[T Arithmetic](s *kompute.Stream, x *kompute.Tensor[T], axis int, op
 
 func scan[T Arithmetic](s *kompute.Stream, kind opdef.ScanKind, label string, x *kompute.Tensor[T], axis int, options []ScanOption) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Scan.Op)
-	c.label = label
+	c.named(label)
 	l := input(c, opdef.Scan.X, x)
 	axis = c.axis(l, axis)
 	if c.err != nil {

@@ -85,7 +85,7 @@ func Scatter[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T]
 // ErrInvalid for an unknown mode.
 func PutAlongAxis[T kompute.Element, I Index](s *kompute.Stream, x *kompute.Tensor[T], indices *kompute.Tensor[I], values *kompute.Tensor[T], axis int, mode ScatterMode) *kompute.Tensor[T] {
 	c := newCall(s, opdef.Scatter.Op)
-	c.label = "put_along_axis"
+	c.named("put_along_axis")
 	l := input(c, opdef.Scatter.X, x)
 	il := input(c, opdef.Scatter.Indices, indices)
 	input(c, opdef.Scatter.Updates.Called("values"), values)

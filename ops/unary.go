@@ -20,7 +20,7 @@ var unaryCPU = func() (cpu [opdef.NumUnaryKinds]cpuFunc) {
 // unary enqueues one kind of the unary op: a T operand, an R result.
 func unary[R, T kompute.Element](s *kompute.Stream, kind opdef.UnaryKind, x *kompute.Tensor[T]) *kompute.Tensor[R] {
 	c := newCall(s, opdef.Unary.Op)
-	c.label = kind.String()
+	c.named(kind.String())
 	return result[R](c, input(c, opdef.Unary.X, x).Shape, opdef.UnaryParams{Kind: kind}, unaryCPU[kind])
 }
 

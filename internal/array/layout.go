@@ -181,7 +181,7 @@ func (l Layout) Measure() (size, lo, hi int) {
 // Axis resolves an axis that may count from the end.
 func (l Layout) Axis(axis int) (int, error) {
 	if axis < -len(l.Shape) || axis >= len(l.Shape) {
-		return 0, fmt.Errorf("%w: axis %d of shape %v", ErrLayout, axis, l.Shape)
+		return 0, fmt.Errorf("%w: shape %v has no axis %d", ErrLayout, l.Shape, axis)
 	}
 	if axis < 0 {
 		axis += len(l.Shape)

@@ -40,7 +40,7 @@ func (l Layout) inferShape(shape []int) error {
 			continue
 		}
 		if d < 0 {
-			return fmt.Errorf("%w: reshape to %v", ErrLayout, shape)
+			return fmt.Errorf("%w: cannot reshape %v to %v: one length may be -1, and no other negative", ErrLayout, l.Shape, shape)
 		}
 		var fits bool
 		if known, fits = times(known, d); !fits {
@@ -52,6 +52,9 @@ func (l Layout) inferShape(shape []int) error {
 		known *= shape[free]
 	}
 	if known != size || free >= 0 && shape[free] < 0 {
+		if free >= 0 {
+			shape[free] = -1 // as it was asked for
+		}
 		return fmt.Errorf("%w: cannot reshape %v (%d elements) to %v", ErrLayout, l.Shape, size, shape)
 	}
 	return nil
@@ -140,7 +143,7 @@ func (l Layout) Slice(axis, start, stop, step int) (Layout, error) {
 		return Layout{}, err
 	}
 	if start < 0 || stop < start || stop > l.Shape[a] || step < 1 {
-		return Layout{}, fmt.Errorf("%w: slice [%d:%d:%d] of axis %d of shape %v", ErrLayout, start, stop, step, axis, l.Shape)
+		return Layout{}, fmt.Errorf("%w: cannot slice axis %d of shape %v from %d to %d by %d", ErrLayout, axis, l.Shape, start, stop, step)
 	}
 	out := l.clone()
 	out.Shape[a] = 0
@@ -194,7 +197,7 @@ func (l Layout) ExpandDims(axis int) (Layout, error) {
 		return Layout{}, fmt.Errorf("%w: rank %d exceeds %d", ErrLayout, n, MaxRank)
 	}
 	if axis < -n || axis >= n {
-		return Layout{}, fmt.Errorf("%w: expand axis %d of shape %v", ErrLayout, axis, l.Shape)
+		return Layout{}, fmt.Errorf("%w: cannot insert an axis %d into shape %v", ErrLayout, axis, l.Shape)
 	}
 	if axis < 0 {
 		axis += n
@@ -216,7 +219,7 @@ func (l Layout) Squeeze(axis int) (Layout, error) {
 		return Layout{}, err
 	}
 	if l.Shape[a] != 1 {
-		return Layout{}, fmt.Errorf("%w: squeeze axis %d of shape %v", ErrLayout, axis, l.Shape)
+		return Layout{}, fmt.Errorf("%w: cannot squeeze axis %d of shape %v: its length is not 1", ErrLayout, axis, l.Shape)
 	}
 	out := makeLayout(len(l.Shape) - 1)
 	out.Offset = l.Offset
