@@ -17,7 +17,7 @@ import (
 const chatHelp = `/clear  forget the conversation
 /bye    end the program, as Ctrl-D does
 /help   print this list
-Ctrl-C  end the answer; while no answer is being given, the program
+Ctrl-C  end the answer, or the program if it is not answering
 `
 
 // conversation is a chat under way.

@@ -67,7 +67,7 @@ func parseFlags(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	fs := cli.NewFlags("decode", "Answers prompts with a language model, on a GPU through Vulkan or on the CPU.")
 	fs.StringVar(&o.model, "model", "", "`folder` of a checkpoint in MLX's format (default: the embedded demo model)")
 	fs.StringVar(&prompt, "prompt", "", "`text` to answer; - reads stdin (default: two demo prompts)")
-	fs.StringVar(&o.system, "system", "", "system message, a `text`")
+	fs.StringVar(&o.system, "system", "", "`text` of the system message")
 	fs.IntVar(&o.maxTokens, "max-tokens", 256, "maximum number of tokens to generate")
 	fs.Float64Var(&o.sampling.Temperature, "temp", 0, "sampling temperature; 0 is greedy")
 	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "with --temp: keep the likeliest tokens up to this probability; 0 keeps only the likeliest, 1 all")

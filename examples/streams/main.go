@@ -27,7 +27,7 @@ func main() {
 	name := flags.String("device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID")
 	flags.IntVar(&j.batches, "batches", 12, "`number` of batches")
 	flags.IntVar(&j.size, "size", 512, "rows and columns of a batch")
-	flags.IntVar(&j.products, "products", 4, "`number` of products for each batch: so that work and copies take about as long")
+	flags.IntVar(&j.products, "products", 4, "`number` of products for each batch: the more there are, the longer work takes beside the copies")
 	cli.Main(flags, func(ctx context.Context) error { return run(ctx, os.Stdout, *name, j) })
 }
 

@@ -74,11 +74,11 @@ func TestLettersAndNames(t *testing.T) {
 // Messages name flags as the help does.
 func TestBadFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--wrong":       {"--wrong"},
-		"for --version": {"--version=maybe"},
-		"flag --count":  {"--count", "x"},
-		"flag -c":       {"-c", "x"},
-		"--some-file":   {"--some-file"},
+		"--wrong; see --help": {"--wrong"},
+		"for --version":       {"--version=maybe"},
+		"flag --count":        {"--count", "x"},
+		"flag -c":             {"-c", "x"},
+		"--some-file":         {"--some-file"},
 	} {
 		f, _ := testFlags()
 		err := f.Parse(args, nil)

@@ -62,7 +62,7 @@ func (f *Flags) Parse(args []string, stdout io.Writer) error {
 		}
 		return flag.ErrHelp
 	case err != nil:
-		return errors.New(dashes(err.Error()))
+		return errors.New(hinted(dashes(err.Error())))
 	case *f.version:
 		if _, err := fmt.Fprintln(stdout, Version(f.Name())); err != nil {
 			return err
@@ -89,6 +89,14 @@ var named = regexp.MustCompile(`((?:flag|for|defined:|argument:) )-([a-z][a-z0-9
 
 // dashes writes the flags of a message as the help does.
 func dashes(message string) string { return named.ReplaceAllString(message, "$1--$2") }
+
+// hinted says where the flags are listed if a message is about an unknown one.
+func hinted(message string) string {
+	if strings.HasPrefix(message, "flag provided but not defined") {
+		message += "; see --help"
+	}
+	return message
+}
 
 // printHelp prints the flags in the order of their names.
 func (f *Flags) printHelp(out io.Writer) error {
