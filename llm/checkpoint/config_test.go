@@ -214,7 +214,7 @@ func TestQuantization(t *testing.T) {
 		"group 48":         {object{"group_size": 48, "bits": 4}, checkpoint.ErrConfig, "quantization.group_size"},
 		"fp3":              {object{"group_size": 32, "bits": 4, "mode": "fp3"}, checkpoint.ErrUnsupported, `"fp3" (supported: affine, mxfp4, mxfp8, nvfp4)`},
 		"mxfp4 bits":       {object{"group_size": 32, "bits": 8, "mode": "mxfp4"}, checkpoint.ErrConfig, "mxfp4 has groups of 32 and 4 bits"},
-		"awq":              {object{"quant_method": "awq", "bits": 4, "group_size": 128}, checkpoint.ErrUnsupported, "awq"},
+		"awq":              {object{"quant_method": "awq", "bits": 4, "group_size": 128}, checkpoint.ErrUnsupported, "\"awq\" (supported: mlx)"},
 		"unknown setting":  {object{"group_size": 64, "bits": 4, "zero_point": 7}, checkpoint.ErrConfig, "quantization.zero_point"},
 		"override bits":    {object{"group_size": 64, "bits": 4, "lm_head": object{"group_size": 64, "bits": 9}}, checkpoint.ErrConfig, "quantization.lm_head.bits"},
 		"override partial": {object{"group_size": 64, "bits": 4, "lm_head": object{"group_size": 48}}, checkpoint.ErrConfig, "quantization.lm_head.group_size"},

@@ -122,7 +122,7 @@ func readBlock(f *Fields, name string) *Quantization {
 		return nil
 	}
 	if method := inner.Text("quant_method"); foreign(method) {
-		inner.Unsupported("quantization method", method, "MLX "+affineMode)
+		inner.Unsupported("quantization method", method, mlxMethod)
 	}
 	q := &Quantization{Packing: readPacking(inner), Overrides: map[string]Packing{}}
 	if q.Mode == "" { // MLX has defaults only for single modules

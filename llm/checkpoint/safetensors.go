@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"errors"
@@ -103,6 +104,8 @@ func splitHeader(name string, data []byte) (header, body []byte, err error) {
 	}
 	n, rest := binary.LittleEndian.Uint64(data), data[8:]
 	switch {
+	case bytes.HasPrefix(data, []byte("version https://git-lfs")):
+		return nil, nil, &FormatError{File: name, Reason: "this is a pointer of Git LFS, not the file itself: run git lfs pull in its folder"}
 	case n > MaxHeader:
 		return nil, nil, &FormatError{File: name, Reason: fmt.Sprintf("header length %d exceeds %d", n, MaxHeader)}
 	case n > uint64(len(rest)):

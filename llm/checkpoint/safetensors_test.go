@@ -90,6 +90,7 @@ func TestMalformed(t *testing.T) {
 		reason string
 	}{
 		"empty":                {nil, "too few"},
+		"pointer of Git LFS":   {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 8\n"), "git lfs pull"},
 		"seven bytes":          {make([]byte, 7), "too few"},
 		"header too long":      {length(3), "exceeds the 2 bytes"},
 		"header huge":          {length(1 << 40), "exceeds 100000000"},
