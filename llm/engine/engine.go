@@ -65,7 +65,8 @@ var errIncomplete = fmt.Errorf("%w: an engine needs a model and a tokenizer", ko
 // kompute.ErrOutOfMemory, it computes the requests again on the same device, at most three times in a row. A request
 // that has been computed again three times without getting another token ends with the next such error, if other steps
 // finish in between; failures in a row count against the device. New fails with kompute.ErrInvalid for a configuration
-// that is wrong, and with the errors of the device.
+// that is wrong, with kompute.ErrDType for a CacheType that keys and values cannot have, and with the errors of the
+// device.
 func New(m model.Model, tok *tokenizer.Tokenizer, c Config) (*Engine, error) {
 	if m == nil || tok == nil {
 		return nil, errIncomplete

@@ -68,9 +68,9 @@ type Token struct {
 //
 // It returns no result and PromptError for an empty prompt, one beyond the
 // model's context or with tokens outside its vocabulary; the errors of the
-// sampling parameters; kompute.ErrClosed on a closed session;
-// kompute.ErrInvalid if called by OnText or in a loop over Tokens, during
-// another generation; and the errors of the device if it cannot even begin,
+// sampling parameters, and kompute.ErrInvalid for other options that are wrong;
+// kompute.ErrClosed on a closed session; kompute.ErrInvalid if called by OnText
+// or in a loop over Tokens, during another generation; and the errors of the device if it cannot even begin,
 // such as kompute.ErrOutOfMemory where the prompt does not fit.
 func (s *Session) Generate(ctx context.Context, prompt []int, o Options) (*Result, error) {
 	return s.generate(ctx, prompt, o, func(Token) error { return nil })

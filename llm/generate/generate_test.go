@@ -202,8 +202,13 @@ func TestContextEnd(t *testing.T) {
 		}
 		_, err = s.Generate(t.Context(), []int{1}, Options{Sampling: sample.Params{Temperature: -1}})
 		require.ErrorIs(t, err, sample.ErrParams)
-		_, err = s.Generate(t.Context(), []int{1}, Options{MaxTokens: -1})
-		require.ErrorIs(t, err, kompute.ErrInvalid)
+		for want, o := range map[string]Options{
+			"MaxTokens -1 is negative": {MaxTokens: -1}, "PrefillStep -2 is negative": {PrefillStep: -2},
+		} {
+			_, err = s.Generate(t.Context(), []int{1}, o)
+			require.ErrorIs(t, err, kompute.ErrInvalid)
+			require.ErrorContains(t, err, want)
+		}
 		require.NoError(t, s.Close())
 		require.NoError(t, m.Close())
 	})

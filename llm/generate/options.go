@@ -67,8 +67,11 @@ func (o *Options) fill(d *kompute.Device) error {
 	if o.PrefillStep == 0 {
 		o.PrefillStep = DefaultPrefillStep(d)
 	}
-	if o.MaxTokens < 0 || o.PrefillStep < 0 {
-		return fmt.Errorf("%w: MaxTokens %d and PrefillStep %d must not be negative", kompute.ErrInvalid, o.MaxTokens, o.PrefillStep)
+	if o.MaxTokens < 0 {
+		return fmt.Errorf("%w: MaxTokens %d is negative", kompute.ErrInvalid, o.MaxTokens)
+	}
+	if o.PrefillStep < 0 {
+		return fmt.Errorf("%w: PrefillStep %d is negative", kompute.ErrInvalid, o.PrefillStep)
 	}
 	return CheckStops(o.Stop)
 }

@@ -32,9 +32,10 @@ type Session struct {
 	busy       bool // a generation is running
 }
 
-// NewSession returns a session with an empty state for capacity tokens, which
-// grows when more are needed. tok decodes what is generated. It fails with
-// kompute.ErrInvalid where either is nil, and with the errors of the device.
+// NewSession returns a session with an empty state for capacity tokens, at least 1 and
+// at most the model's context, which grows when more are needed. tok decodes what is
+// generated. The model must stay open until the session is closed. NewSession fails with
+// kompute.ErrInvalid if m or tok is nil, and with the errors of the device.
 func NewSession(m model.Model, tok *tokenizer.Tokenizer, capacity int) (*Session, error) {
 	if m == nil || tok == nil {
 		return nil, fmt.Errorf("%w: a session needs a model and a tokenizer", kompute.ErrInvalid)
