@@ -35,7 +35,10 @@ func TestInvariantRows(t *testing.T) {
 		require.Contains(t, []int{1, 16, 64}, dev.Stats().InvariantRows)
 		return
 	}
-	require.Equal(t, 1, vulkanOrSkip(t).Stats().InvariantRows)
+	for _, off := range []string{"", "0"} {
+		t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", off)
+		require.Equal(t, 1, vulkanOrSkip(t).Stats().InvariantRows)
+	}
 	t.Setenv("KOMPUTE_GO_FUSION_ON_CPU", "1") // the kernels of GPUs
 	most := 64
 	if vulkanOrSkip(t).Info().SubgroupSize < 8 {

@@ -135,7 +135,7 @@ void Device::fill_traits() {
     traits_.byte_matrices_of_8 = !features_.coopmat8_khr || has_byte_matrices_khr(*physical_, 8);
     traits_.is_cpu = properties.properties.deviceType == vk::PhysicalDeviceType::eCpu;
     traits_.small_code = features_.small_code;
-    traits_.as_gpu = getenv("KOMPUTE_GO_FUSION_ON_CPU") != nullptr;
+    traits_.as_gpu = switched_on("KOMPUTE_GO_FUSION_ON_CPU");
 }
 
 // Streams and tensors hold the device, so none is left now, and all work is done.

@@ -108,9 +108,13 @@ vk::Instance start() {
 
 } // namespace
 
-bool validation_wanted() {
-    const char *value = getenv("KOMPUTE_GO_VALIDATION");
+bool switched_on(const char *variable) {
+    const char *value = getenv(variable);
     return value != nullptr && *value != 0 && strcmp(value, "0") != 0;
+}
+
+bool validation_wanted() {
+    return switched_on("KOMPUTE_GO_VALIDATION");
 }
 
 vk::Instance vulkan_instance() {

@@ -16,6 +16,9 @@ namespace kpx {
 // share it, and drivers take tens of milliseconds to start.
 vk::Instance vulkan_instance();
 
+// Whether an environment variable is set to anything but nothing and 0.
+bool switched_on(const char *variable);
+
 // Whether the validation layer is on (KOMPUTE_GO_VALIDATION=1).
 bool validation_wanted();
 
