@@ -78,7 +78,8 @@ func WithSpecializationConstants(values ...uint32) AlgorithmOption {
 }
 
 // WithPushConstants sets the push constants, which a dispatch may replace with the
-// same number of others; [AsUint32] converts them. They must fill the shader's push constants.
+// same number of others; [AsUint32] converts them. There must be
+// at least as many as the shader has; more have no effect.
 func WithPushConstants(values ...uint32) AlgorithmOption {
 	return func(a *Algorithm) { a.push = slices.Clone(values) }
 }

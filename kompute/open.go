@@ -27,10 +27,10 @@ func Devices() ([]DeviceInfo, error) {
 //	"cpu"          the CPU backend
 //	"vulkan"       the best usable Vulkan device, which may be a CPU driver
 //	"vulkan:1"     the Vulkan device with this index in Devices
-//	"vulkan:NAME"  the first whose name contains NAME, in any case
+//	"vulkan:NAME"  the first whose name contains NAME
 //	"vulkan:UUID"  the one with this UUID, 32 hex digits, dashes or not
 //
-// An empty specification is "auto". A device requested by name is never
+// Case does not matter. An empty specification is "auto". A device requested by name is never
 // replaced by another: the error is ErrNoVulkan or ErrNoDevice, with the
 // reason, or the driver's.
 func Open(spec string, opts ...Option) (*Device, error) {

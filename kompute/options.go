@@ -37,7 +37,7 @@ const (
 // memory of a region's transients do not count. Before a tensor is refused with
 // a *MemoryError, unreachable tensors are collected. On a Vulkan device, memory
 // allocated from the driver stays within the budget as well. 0, the default,
-// means the device's memory.
+// or less means the device's memory.
 func WithMemoryBudget(bytes int64) Option {
 	return func(o *options) { o.budget = max(bytes, 0) }
 }
