@@ -243,7 +243,7 @@ cmd_conformance() {
     local device=''
     while [ $# -gt 0 ]; do
         case $1 in
-        --device) device=${2:?--device needs a device, such as cpu or vulkan:0}; shift 2 ;;
+        --device) needs conformance 'a device, such as cpu or vulkan:0' "$@"; device=$2; shift 2 ;;
         --device=*) device=${1#*=}; shift ;;
         *) die "conformance: unknown argument $1" ;;
         esac
@@ -258,6 +258,9 @@ cmd_conformance() {
     return "$status"
 }
 
+# needs COMMAND WHAT --OPTION [VALUE]... ends the program if the option has no value.
+needs() { [ -n "${4:-}" ] || die "$1: $3 needs $2"; }
+
 # seconds_of COMMAND TIME
 seconds_of() {
     local -A unit=([s]=1 [m]=60 [h]=3600)
@@ -269,9 +272,9 @@ cmd_fuzz() {
     local time=1h target=''
     while [ $# -gt 0 ]; do
         case $1 in
-        --time) time=${2:?--time needs a time, such as 10m}; shift 2 ;;
+        --time) needs fuzz 'a time, such as 10m' "$@"; time=$2; shift 2 ;;
         --time=*) time=${1#*=}; shift ;;
-        --target) target=${2:?--target needs the name of a target}; shift 2 ;;
+        --target) needs fuzz 'the name of a target' "$@"; target=$2; shift 2 ;;
         --target=*) target=${1#*=}; shift ;;
         *) die "fuzz: unknown argument $1" ;;
         esac
@@ -301,7 +304,7 @@ cmd_soak() {
     local time=10m
     while [ $# -gt 0 ]; do
         case $1 in
-        --time) time=${2:?--time needs a time, such as 10m}; shift 2 ;;
+        --time) needs soak 'a time, such as 10m' "$@"; time=$2; shift 2 ;;
         --time=*) time=${1#*=}; shift ;;
         *) die "soak: unknown argument $1" ;;
         esac
@@ -319,7 +322,7 @@ cmd_install() {
     local prefix=/usr/local
     while [ $# -gt 0 ]; do
         case $1 in
-        --prefix) prefix=${2:?--prefix needs a directory}; shift 2 ;;
+        --prefix) needs install 'a directory' "$@"; prefix=$2; shift 2 ;;
         --prefix=*) prefix=${1#*=}; shift ;;
         *) die "install: unknown argument $1" ;;
         esac

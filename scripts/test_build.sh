@@ -73,6 +73,7 @@ compiled() { printf 'compile %s\n' "$1"; }
 a=$work/a b=$work/b c="$work/c c"
 new_tree "$a"
 refused 'nothing is built yet' "$a/build.sh" env
+refused 'build.sh: install: --prefix needs a directory' "$a/build.sh" install --prefix
 both "$a" | run "$a/build.sh" build
 compiled "$a" | run "$a/build.sh" build
 env=$("$a/build.sh" env) # not in a pipe, which grep would close before all is written
