@@ -123,7 +123,7 @@ func (b *builder) grammar(root []element, v *Vocabulary) (*Grammar, error) {
 	empty := b.least(false)
 	ranks := b.ranks(empty)
 	if ranks == nil {
-		return nil, errors.New("a part refers to itself before anything else")
+		return nil, errors.New("a part refers to itself before anything else, or repeats what may be empty")
 	}
 	b.prune(finite)
 	var places uint32

@@ -117,6 +117,8 @@ func (t *translation) next() error {
 		return nil
 	case !t.class && !t.within && (strings.HasPrefix(t.rest, "(?=") || strings.HasPrefix(t.rest, "(?!")):
 		return t.assert()
+	case !t.class && (strings.HasPrefix(t.rest, "(?<=") || strings.HasPrefix(t.rest, "(?<!")):
+		return errors.New("lookbehinds are not supported") // Go would call them groups with wrong names
 	case !t.class && strings.HasPrefix(t.rest, "(?"):
 		flags := t.rest[2:]
 		if flags = flags[:len(flags)-len(strings.TrimLeft(flags, "imsU-"))]; strings.ContainsAny(flags, "sU") {

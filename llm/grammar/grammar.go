@@ -78,8 +78,8 @@ type Grammar struct {
 //   - minLength, maxLength; pattern, a regular expression of ECMA-262 without references,
 //     lookbehinds and lookaheads within lookaheads; format: base64, binary, date, date-time,
 //     duration, email, hostname, ipv4, ipv6, password, path, time, uri, uuid;
-//   - minimum, maximum, exclusiveMinimum, exclusiveMaximum; multipleOf up to 100, without the
-//     point: 0.05 is 5;
+//   - minimum, maximum, exclusiveMinimum, exclusiveMaximum; multipleOf up to 100, where
+//     the decimal point does not count: 0.05 is 5;
 //   - anyOf; oneOf, if its schemas differ in their types, in their constants, or so in a property
 //     that each requires; allOf of a single schema;
 //   - $ref within the schema or, in a part that has an $id, within the innermost such part.

@@ -86,7 +86,7 @@ func multipleOf(v *document, path string) (m multiple, err error) {
 	whole, fraction, _ := strings.Cut(strconv.FormatFloat(n, 'f', -1, 64), ".")
 	m.digits = len(fraction)
 	if m.of, err = strconv.Atoi(whole + fraction); err != nil || m.of > mostMultiple || m.digits > pointDigits {
-		return m, &SchemaError{path, fmt.Sprintf("%s: more than %d, without the point, is not supported", v.raw, mostMultiple)}
+		return m, &SchemaError{path, fmt.Sprintf("%s: digits that make more than %d, without the decimal point, are not supported", v.raw, mostMultiple)}
 	}
 	return m, nil
 }
