@@ -84,7 +84,7 @@ cpp_tests_with_address_sanitizer() {
 # The packages in which threads meet. Elsewhere the race detector would only make
 # arithmetic in Go some eight times slower. The CPU backend's loops are shared by threads
 # in all of these, and in a share of its conformance.
-threaded='./kompute ./llm/api ./llm/engine ./internal/workers ./internal/faulttest'
+threaded='./kompute ./llm/engine ./internal/workers ./internal/faulttest'
 # Its tests of arithmetic run without the race detector.
 arithmetic='^TestSameTokensOnOlderCPUs$'
 go_tests_with_race() {
@@ -100,7 +100,7 @@ go_tests_with_cgo() {
     binding=$(go list -f '{{range .Deps}}{{if eq . "github.com/kompute-go/kompute-go/kompute"}}{{$.ImportPath}}{{"\n"}}{{end}}{{end}}' ./...)
     # shellcheck disable=SC2046,SC2086 # several packages
     KOMPUTE_GO_VALIDATION=1 unoptimized go_test -timeout 60m ./ops -args -device=vulkan &&
-        KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m $(grep . <<<"$binding" | grep -vxFf <(go list $threaded ./ops))
+        KOMPUTE_GO_VALIDATION=1 go_test -timeout 60m $(grep . <<<"$binding" | grep -vxFf <(go list $threaded ./ops ./llm/api))
 }
 # Packages whose code and expected results are the same without cgo, and whose tests have run on the
 # CPU backend above, do not run again.
@@ -131,9 +131,10 @@ second_driver() (
         KOMPUTE_GO_VALIDATION='' go_test -run '^TestGoldenLogits$/^q4$/vulkan' ./llm/llama
 )
 
-# The service's tests run on the CPU backend; those of its clients run the program as it is built.
+# The tests of the API and of the service run on the CPU backend; those of its clients run the program as it is built.
 service() {
-    (cd examples/serve && go_test -race ./... && go build -o ../../bin/serve .) &&
+    go_test -race ./llm/api &&
+        (cd examples/serve && go_test -race ./... && go build -o ../../bin/serve .) &&
         (cd examples/serve/clients && CGO_ENABLED=0 go_test -count=1 ./...) # Go does not see that the program changed
 }
 
@@ -160,7 +161,7 @@ parts_beside() {
         cpp_tests_with_address_sanitizer
     part 'C++ tests with threads under the thread sanitizer' unoptimized scripts/test_sanitized.sh "$build" thread
     part 'the plotter, a module of its own' plotter
-    part 'the service, a module of its own, and clients of it' service
+    part 'the HTTP API, the service, a module of its own, and clients of it' service
     part 'arm64, emulated' arm64
     part 'SwiftShader, a second Vulkan driver' second_driver
     part 'a module outside this tree, against an installed archive' scripts/test_install.sh "$build"
