@@ -147,6 +147,11 @@ func (s *settings) choose(logits []float32, row uint32) uint32 {
 	if known {
 		return s.drawOf(kept, best, random)
 	}
+	if s.topK|s.topP == 0 && s.minP == farthest {
+		if at, known := s.estimatedDraw(logits, largest, random); known {
+			return at
+		}
+	}
 	return s.draw(logits, best, s.filter(logits, best), random)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/kompute-go/kompute-go/fallback/internal/simd"
@@ -106,6 +107,44 @@ func estimate(logits []float32, largest float32) (sum float64) {
 	return sum
 }
 
+// estimatedDraw draws from all tokens, as draw does, by estimated sums. It returns false if the draw is so close to where a
+// token's part of the sum begins or ends that exact sums are needed.
+func (s *settings) estimatedDraw(logits []float32, largest float32, r uint64) (at uint32, known bool) {
+	const block = 1024
+	scratch := borrow(block)
+	defer scratch.release()
+	heat := float32(math.Ldexp(float64(s.heat.mantissa), int(s.heat.exponent)) / math.Log2E)
+	exponentials := func(from int) ([]float32, float64) {
+		part := logits[from:min(from+block, len(logits))]
+		x := scratch.f[:len(part)]
+		for i, v := range part {
+			x[i] = (v - largest) * heat
+		}
+		sum := simd.ExpSum(x, x, 0)
+		return x, float64(sum)
+	}
+	ends, total := make([]float64, 0, len(logits)/block+1), 0.0
+	for from := 0; from < len(logits); from += block {
+		_, sum := exponentials(from)
+		total += sum
+		ends = append(ends, total)
+	}
+	target, margin := float64(r)/(1<<64)*total, 2*estimateError*total
+	n := sort.Search(len(ends)-1, func(i int) bool { return ends[i] > target })
+	end := 0.0
+	if n > 0 {
+		end = ends[n-1]
+	}
+	x, _ := exponentials(n * block)
+	for i, v := range x {
+		begin := end
+		if end += float64(v); end > target {
+			return uint32(n*block + i), end-target > margin && (begin == 0 || target-begin > margin)
+		}
+	}
+	return 0, false
+}
+
 // LogSumExp returns the logarithm of the sum of the exponentials of logits, to 1e-5, NaN if one is NaN.
 func LogSumExp(logits []float32) float64 {
 	largest := simd.Max(logits)
@@ -114,7 +153,7 @@ func LogSumExp(logits []float32) float64 {
 
 // topCandidates appends the k likeliest tokens.
 func topCandidates(list []candidate, logits []float32, k int) []candidate {
-	const spare = 256 // tokens that the list may have beyond k before it is sorted
+	const spare = 256            // tokens that the list may have beyond k before it is sorted
 	floor := float32(math.NaN()) // no number is at most that
 	for from := 0; from < len(logits); from += candidateBlock {
 		block := logits[from:min(from+candidateBlock, len(logits))]

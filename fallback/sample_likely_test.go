@@ -3,6 +3,7 @@ package fallback
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -71,6 +72,37 @@ func TestLikely(t *testing.T) {
 		require.Equal(t, want, kept, "sorted by index") // drawOf has
 	}
 	require.Greater(t, found, cases/3)
+}
+
+// Draws from all tokens by estimated sums are those by exact ones, and few need these.
+func TestEstimatedDraw(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 3))
+	found := 0
+	const cases, draws = 60, 20
+	for range cases {
+		logits := make([]float32, 1+r.IntN(1<<(4+r.IntN(12))))
+		spread, offset := math.Exp(r.NormFloat64()), r.NormFloat64()*20
+		for i := range logits {
+			logits[i] = float32(offset + r.NormFloat64()*spread)
+		}
+		s := settings{heat: scale32(math.Exp(r.NormFloat64() / 2)), minP: farthest}
+		largest := slices.Max(logits)
+		for range draws {
+			random := r.Uint64()
+			if at, known := s.estimatedDraw(logits, largest, random); known {
+				found++
+				require.Equal(t, s.draw(logits, sampleKey(largest), bottom{}, random), at)
+			}
+		}
+	}
+	require.Greater(t, found, cases*draws/2)
+	logits := []float32{0, 0, 0, 0}
+	s := settings{heat: natural, minP: farthest}
+	_, known := s.estimatedDraw(logits, 0, 1<<63) // exactly between two of them
+	require.False(t, known)
+	at, known := s.estimatedDraw(logits, 0, 0)
+	require.True(t, known)
+	require.Zero(t, at)
 }
 
 // scale32 is a temperature's scale.
