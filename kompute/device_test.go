@@ -63,7 +63,7 @@ func TestGPUsLeavesOutCPUDrivers(t *testing.T) {
 }
 
 func TestOpenRefusesUnknownSpecifications(t *testing.T) {
-	for _, spec := range []string{"gpu", "cpu:1", "auto:x", "metal"} {
+	for _, spec := range []string{"gpu", "cpu:1", "auto:x", "metal", "vulkan:", "vulkan: ", "cpu:", ":"} {
 		_, err := Open(spec)
 		require.ErrorIs(t, err, ErrNoDevice, spec)
 	}

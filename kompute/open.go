@@ -66,7 +66,10 @@ func (d *Device) Reopen(ctx context.Context) (*Device, error) {
 }
 
 func open(spec string, o options) (*Device, error) {
-	backend, which, _ := strings.Cut(strings.TrimSpace(spec), ":")
+	backend, which, named := strings.Cut(strings.TrimSpace(spec), ":")
+	if which = strings.TrimSpace(which); named && which == "" { // as of a variable that is not set
+		backend = spec
+	}
 	switch strings.ToLower(backend) {
 	case "", "auto":
 		if which == "" {
@@ -77,7 +80,7 @@ func open(spec string, o options) (*Device, error) {
 			return openCPU(o), nil
 		}
 	case "vulkan":
-		d, err := openNamed(strings.TrimSpace(which), o)
+		d, err := openNamed(which, o)
 		if err != nil {
 			return nil, fmt.Errorf("open %q: %w", spec, err)
 		}

@@ -58,7 +58,7 @@ func Open(dir string) (*Checkpoint, error) {
 		return nil, &MissingError{File: dir, Err: modelfile.Cause(err)}
 	}
 	if !info.IsDir() {
-		return nil, &FormatError{File: dir, Reason: "not a folder"}
+		return nil, &FormatError{File: dir, Reason: "not a folder with config.json and safetensors"}
 	}
 	folder, err := modelfile.OpenFolder(dir)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Checkpoint) openWeights() error {
 	}
 	data, err := readSmall(c.fsys, c.root, IndexFile, maxIndexFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return missing
+		return c.otherWeights(missing)
 	}
 	if err != nil {
 		return err
@@ -121,6 +121,22 @@ func (c *Checkpoint) openWeights() error {
 		return err
 	}
 	return c.openShards(weights)
+}
+
+// otherWeights returns the error of a folder without weights, which says if it has some in another format.
+func (c *Checkpoint) otherWeights(missing error) error {
+	e := new(MissingError)
+	if !errors.As(missing, &e) {
+		return missing
+	}
+	for _, pattern := range []string{"*.gguf", "*.bin", "*.pt", "*.pth", "*.npz"} {
+		if found, err := fs.Glob(c.fsys, pattern); err == nil && len(found) > 0 {
+			named := *e
+			named.Reason = fmt.Sprintf("%s has another format, and only safetensors are read", found[0])
+			return &named
+		}
+	}
+	return missing
 }
 
 // openShards opens every shard of the weight map. A tensor must be in the shard that

@@ -169,6 +169,7 @@ func TestFolderErrors(t *testing.T) {
 	}{
 		"no config":         {without(checkpoint.ConfigFile), checkpoint.ErrMissing, "x/config.json"},
 		"no weights":        {without(checkpoint.IndexFile), checkpoint.ErrMissing, "x/model.safetensors"},
+		"other weights":     {func(f fstest.MapFS) { delete(f, checkpoint.IndexFile); f["model.gguf"] = text("GGUF") }, checkpoint.ErrMissing, "model.gguf has another format"},
 		"no shard":          {without("s2.safetensors"), checkpoint.ErrMissing, "x/s2.safetensors"},
 		"tensor not there":  {func(f fstest.MapFS) { f["s2.safetensors"] = weights(t, "b") }, checkpoint.ErrMissing, `"c"`},
 		"wrong shard":       {func(f fstest.MapFS) { f["s1.safetensors"] = weights(t, "a", "b") }, checkpoint.ErrFormat, `"b"`},
