@@ -34,6 +34,10 @@ const (
 	// The relative error of an estimated sum is below this: exponentials have 3e-7, differences of logits that matter 2e-6,
 	// sums of blocks 1e-5, and exact weights are cut off by less than 1e-6 of all together.
 	estimateError = 3e-5
+
+	// Draws at smaller scales are not estimated: there, tokens may have weights though the difference of their logits from
+	// the largest one is beyond float32.
+	leastHeat = 1.0 / (1 << 120)
 )
 
 // candidateLists are the working memory of likely.
@@ -111,9 +115,12 @@ func estimate(logits []float32, largest float32) (sum float64) {
 // token's part of the sum begins or ends that exact sums are needed.
 func (s *settings) estimatedDraw(logits []float32, largest float32, r uint64) (at uint32, known bool) {
 	const block = 1024
+	heat := float32(math.Ldexp(float64(s.heat.mantissa), int(s.heat.exponent)) / math.Log2E)
+	if heat < leastHeat {
+		return 0, false
+	}
 	scratch := borrow(block)
 	defer scratch.release()
-	heat := float32(math.Ldexp(float64(s.heat.mantissa), int(s.heat.exponent)) / math.Log2E)
 	exponentials := func(from int) ([]float32, float64) {
 		part := logits[from:min(from+block, len(logits))]
 		x := scratch.f[:len(part)]

@@ -105,6 +105,20 @@ func TestEstimatedDraw(t *testing.T) {
 	require.Zero(t, at)
 }
 
+// Differences of logits that float32 cannot hold are not infinite at temperatures as high as that.
+func TestEstimatedDrawOfFarLogits(t *testing.T) {
+	logits := []float32{-math.MaxFloat32, math.MaxFloat32, -math.MaxFloat32}
+	for exponent := range 128 {
+		s := settings{heat: scale32(math.Ldexp(1, exponent)), minP: farthest}
+		for random := range uint64(64) {
+			random <<= 58
+			if at, known := s.estimatedDraw(logits, math.MaxFloat32, random); known {
+				require.Equal(t, s.draw(logits, sampleKey(math.MaxFloat32), bottom{}, random), at, "2^%d", exponent)
+			}
+		}
+	}
+}
+
 // scale32 is a temperature's scale.
 func scale32(temperature float64) scale {
 	fraction, exponent := math.Frexp(math.Log2E / temperature)
