@@ -86,35 +86,41 @@ const (
 // document.
 const maxRepeated = 4
 
-// encode returns the tokens of the question whether each document is relevant.
-func (q *rerankRequest) encode(ctx context.Context, m *loaded, maxBody int64) ([][]int, error) {
+// measure returns how many tokens all prompts have, and refuses those that are too long. It keeps none of them: the query
+// may be in as many as there are documents, and their tokens take far more memory than the body.
+func (q *rerankRequest) measure(ctx context.Context, m *loaded, maxBody int64) (tokens int, err error) {
 	size := len(q.Documents) * (len(q.Query) + len(q.Instruction))
 	for _, d := range q.Documents {
 		size += len(d.Text)
 	}
 	if int64(size) > maxRepeated*maxBody {
-		return nil, bodyTooLarge("the query for each document and the documents have %d bytes, and %d are possible", size, maxRepeated*maxBody)
+		return 0, bodyTooLarge("the query for each document and the documents have %d bytes, and %d are possible", size, maxRepeated*maxBody)
 	}
-	out := make([][]int, len(q.Documents))
-	for i, d := range q.Documents {
-		param := fmt.Sprintf("documents.%d", i)
-		text := fmt.Sprintf("<Instruct>: %s\n<Query>: %s\n<Document>: %s", cmp.Or(q.Instruction, instruction), q.Query, d.Text)
-		if err := m.checkSize(len(text)); err != nil {
-			return nil, err
-		}
-		ids, err := m.folder.EncodeChatWith(ctx, generate.Turn(judge, text), chat.Options{Variables: map[string]any{"enable_thinking": false}})
-		if errors.Is(err, generate.ErrPrompt) {
-			err = bad(param, "%v", err)
-		}
-		if err == nil {
-			err = m.checkLength(param, ids)
-		}
+	for i := range q.Documents {
+		ids, err := q.encode(ctx, m, i)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		out[i] = ids
+		tokens += len(ids)
 	}
-	return out, nil
+	return tokens, nil
+}
+
+// encode returns the tokens of the question whether a document is relevant.
+func (q *rerankRequest) encode(ctx context.Context, m *loaded, i int) ([]int, error) {
+	param := fmt.Sprintf("documents.%d", i)
+	text := fmt.Sprintf("<Instruct>: %s\n<Query>: %s\n<Document>: %s", cmp.Or(q.Instruction, instruction), q.Query, q.Documents[i].Text)
+	if err := m.checkSize(len(text)); err != nil {
+		return nil, err
+	}
+	ids, err := m.folder.EncodeChatWith(ctx, generate.Turn(judge, text), chat.Options{Variables: map[string]any{"enable_thinking": false}})
+	if errors.Is(err, generate.ErrPrompt) {
+		err = bad(param, "%v", err)
+	}
+	if err == nil {
+		err = m.checkLength(param, ids)
+	}
+	return ids, err
 }
 
 // words returns the tokens of "yes" and "no", or the first ones if the model has no whole words for them.
@@ -144,11 +150,11 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request, m *loaded, q *re
 	if err != nil {
 		return err
 	}
-	prompts, err := q.encode(r.Context(), m, s.options.MaxBody)
+	tokens, err := q.measure(r.Context(), m, s.options.MaxBody)
 	if err != nil {
 		return err
 	}
-	scores, err := m.judge(r.Context(), prompts, yes, no)
+	scores, err := m.judge(r.Context(), q, yes, no)
 	if err != nil {
 		return err
 	}
@@ -158,11 +164,10 @@ func (s *Server) rerank(w http.ResponseWriter, r *http.Request, m *loaded, q *re
 		if q.Return == nil || *q.Return {
 			out.Results[i].Document = &q.Documents[i]
 		}
-		out.Usage.Prompt += len(prompts[i])
 	}
 	slices.SortStableFunc(out.Results, func(a, b ranked) int { return cmp.Compare(b.Score, a.Score) })
 	out.Results = out.Results[:min(first(q.Top, nil, len(scores)), len(scores))]
-	out.Usage.Total = out.Usage.Prompt + len(scores)
+	out.Usage.Prompt, out.Usage.Total = tokens, tokens+len(scores)
 	note := noteOf(r.Context())
 	note.prompt, note.answer, note.finish = out.Usage.Prompt, len(scores), generate.FinishLength
 	return writeJSON(w, http.StatusOK, out)
@@ -186,23 +191,29 @@ type ranked struct {
 	Document *document `json:"document,omitzero"`
 }
 
-// judge returns the probability of yes for each prompt. As many prompts at a time are in the engine as can run at once,
+// judge returns the probability of yes for each document. As many prompts at a time are in the engine as can run at once,
 // so that a large request does not fill the queue. Once some are there, it waits for room for the others.
-func (m *loaded) judge(ctx context.Context, prompts [][]int, yes, no int) (scores []float64, err error) {
+func (m *loaded) judge(ctx context.Context, q *rerankRequest, yes, no int) (scores []float64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	most := max(1, min(m.engine.Stats().Places, m.queue))
-	var running []stream // in the order of the prompts
-	for len(scores) < len(prompts) {
-		for next := len(scores) + len(running); next < len(prompts) && len(running) < most; next++ {
-			one, err := m.submit(ctx, engine.Request{Prompt: prompts[next], MaxTokens: 1, Logprobs: true, LogprobsOf: []int{yes, no}}, 1)
+	var running []stream // in the order of the documents
+	var ids []int        // of the next prompt, if there was no room for it
+	for len(scores) < len(q.Documents) {
+		for next := len(scores) + len(running); next < len(q.Documents) && len(running) < most; next++ {
+			if ids == nil {
+				if ids, err = q.encode(ctx, m, next); err != nil {
+					return nil, err
+				}
+			}
+			one, err := m.submit(ctx, engine.Request{Prompt: ids, MaxTokens: 1, Logprobs: true, LogprobsOf: []int{yes, no}}, 1)
 			if errors.Is(err, engine.ErrBusy) && next > 0 {
 				break
 			}
 			if err != nil {
 				return nil, err
 			}
-			running = append(running, one...)
+			running, ids = append(running, one...), nil
 		}
 		if len(running) == 0 {
 			select {

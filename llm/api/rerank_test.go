@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -83,6 +84,26 @@ func TestRerank(t *testing.T) {
 	require.Len(t, top.Results, 2)
 	require.Nil(t, top.Results[0].Document)
 	s.idle()
+}
+
+// Prompts that repeat a query are not in memory at once: together they are far longer than the body.
+func TestRerankMemory(t *testing.T) {
+	s := start(t, nil)
+	heap := func() int64 {
+		runtime.GC()
+		runtime.GC() // what is in pools survives the first one
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before, then := heap(), int64(0)
+	s.model.Load().submit = func(context.Context, engine.Request, int) ([]stream, error) {
+		then = heap()
+		return nil, engine.ErrBusy
+	}
+	a := s.post("/v1/rerank", `{"query":"`+strings.Repeat("a b ", 500)+`","documents":[`+strings.Repeat(`"",`, 1023)+`""]}`)
+	require.Equal(t, http.StatusTooManyRequests, a.status)
+	require.Less(t, then-before, int64(4<<20))
 }
 
 func TestWrongReranks(t *testing.T) {
