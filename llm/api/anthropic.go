@@ -135,10 +135,11 @@ func (q *anthropicRequest) chat() (*chatRequest, error) {
 	default:
 		return nil, bad("thinking.type", "%q is not enabled, adaptive or disabled", q.Thinking.Type)
 	}
-	for param, f := range map[string]*responseFormat{"output_config.format": q.Output.Format, "output_format": q.OutputFormat} {
-		if f == nil {
-			continue
-		}
+	param, f := "output_config.format", q.Output.Format
+	if f == nil {
+		param, f = "output_format", q.OutputFormat
+	}
+	if f != nil {
 		if f.Type != "json_schema" || !given(f.Schema) {
 			return nil, bad(param, "not a json_schema with its schema")
 		}
@@ -180,14 +181,21 @@ func (q *anthropicRequest) addTools(c *chatRequest) error {
 	return nil
 }
 
-// addMessages adds the messages. Results of tools are messages of their own.
+// addMessages adds the messages. Results of tools are messages of their own. The last one may be an empty one of the
+// assistant, in which there is nothing to continue.
 func (q *anthropicRequest) addMessages(c *chatRequest) error {
+	if len(q.Messages) == 0 {
+		return bad("messages", "there are none")
+	}
 	if q.System != "" {
 		c.Messages = append(c.Messages, message{Role: "system", Content: content(q.System)})
 	}
 	for i, m := range q.Messages {
 		if m.Role != "user" && m.Role != "assistant" {
 			return bad(fmt.Sprintf("messages.%d.role", i), "%q is neither user nor assistant", m.Role)
+		}
+		if m.Role == "user" && len(m.Content) == 0 {
+			return bad(fmt.Sprintf("messages.%d.content", i), "there is none")
 		}
 		one := message{Role: m.Role}
 		said := false
@@ -209,7 +217,8 @@ func (q *anthropicRequest) addMessages(c *chatRequest) error {
 				return unsupported(fmt.Sprintf("messages.%d.content.%d.type", i, j), fmt.Sprintf("a block of type %q of the %s", b.Type, m.Role))
 			}
 		}
-		if said || m.Role == "assistant" {
+		empty := one.Content == "" && one.Reasoning == "" && one.ToolCalls == nil
+		if said && m.Role == "user" || m.Role == "assistant" && !(empty && i == len(q.Messages)-1) {
 			c.Messages = append(c.Messages, one)
 		}
 	}

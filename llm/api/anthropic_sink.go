@@ -26,6 +26,7 @@ type anthropicAnswer struct {
 // anthropicUsage counts tokens. Those of the prompt that were in the cache are not in Input.
 type anthropicUsage struct {
 	Input  int `json:"input_tokens"`
+	Kept   int `json:"cache_creation_input_tokens"` // always 0; some clients add all three
 	Cached int `json:"cache_read_input_tokens"`
 	Output int `json:"output_tokens"`
 }
@@ -52,12 +53,12 @@ type anthropicEvent struct {
 }
 
 type anthropicDelta struct {
-	Type       string  `json:"type,omitzero"` // text_delta, thinking_delta or input_json_delta
-	Text       *string `json:"text,omitzero"`
-	Thinking   *string `json:"thinking,omitzero"`
-	JSON       *string `json:"partial_json,omitzero"`
-	StopReason *string `json:"stop_reason,omitzero"`
-	Stop       *string `json:"stop_sequence,omitzero"`
+	Type       string         `json:"type,omitzero"` // text_delta, thinking_delta or input_json_delta
+	Text       *string        `json:"text,omitzero"`
+	Thinking   *string        `json:"thinking,omitzero"`
+	JSON       *string        `json:"partial_json,omitzero"`
+	StopReason *string        `json:"stop_reason,omitzero"`
+	Stop       jsontext.Value `json:"stop_sequence,omitzero"` // a string or null, which clients copy
 }
 
 // anthropicSink makes an answer of /v1/messages, and sends its events if it is a stream. There is one choice, so there is
@@ -190,7 +191,11 @@ func (o *anthropicSink) end(w http.ResponseWriter, _ *generation, c counts, err 
 	if !o.stream {
 		return writeJSON(w, http.StatusOK, a)
 	}
-	return errors.Join(o.event(anthropicEvent{Type: "message_delta", Delta: &anthropicDelta{StopReason: a.StopReason, Stop: a.Stop}, Usage: &a.Usage}),
+	last := &anthropicDelta{StopReason: a.StopReason, Stop: jsontext.Value("null")}
+	if o.stop != "" {
+		last.Stop = quoted(o.stop)
+	}
+	return errors.Join(o.event(anthropicEvent{Type: "message_delta", Delta: last, Usage: &a.Usage}),
 		o.event(anthropicEvent{Type: "message_stop"}))
 }
 

@@ -62,7 +62,10 @@ func (s service) messageEvents(body string) (types []string, a anthropicAnswer) 
 				a.Content[*e.Index].Input, arguments = []byte(arguments), ""
 			}
 		case "message_delta":
-			a.StopReason, a.Stop, a.Usage = e.Delta.StopReason, e.Delta.Stop, *e.Usage
+			a.StopReason, a.Usage = e.Delta.StopReason, *e.Usage
+			require.Contains(s, data, `"stop_sequence":`)
+			require.Contains(s, data, `"cache_creation_input_tokens":0`)
+			require.NoError(s, json.Unmarshal(e.Delta.Stop, &a.Stop))
 		}
 	}
 	return types, a
@@ -108,6 +111,11 @@ func TestAnthropic(t *testing.T) {
 	// The last message of the assistant is continued.
 	a = s.message(`{"max_tokens":50,"temperature":0,"messages":[{"role":"user","content":"Hi what is your name"},{"role":"assistant","content":"<think>\n\n</think>\n\nMy name is"}]}`)
 	require.Equal(t, strings.TrimPrefix(name, "My name is"), *a.Content[0].Text)
+	// An empty one has nothing to continue.
+	for _, content := range []string{`""`, `[]`, `[{"type":"text","text":""}]`} {
+		a = s.message(`{"max_tokens":50,"temperature":0,"messages":[{"role":"user","content":"Hi what is your name"},{"role":"assistant","content":` + content + `}]}`)
+		require.Equal(t, name, *a.Content[0].Text)
+	}
 	var counted struct {
 		Tokens int `json:"input_tokens"`
 	}
@@ -168,6 +176,7 @@ func TestAnthropicErrors(t *testing.T) {
 	for body, want := range map[string]string{
 		`{`:                                    "JSON",
 		`{"messages":[]}`:                      "messages: there are none",
+		`{"system":"x","messages":[]}`:         "messages: there are none",
 		`{"max_tokens":0,` + hi + `}`:          "max_tokens: ",
 		`{"mcp_servers":[{}],` + hi + `}`:      "mcp_servers: unsupported",
 		`{"container":"x",` + hi + `}`:         "container: unsupported",
@@ -179,6 +188,7 @@ func TestAnthropicErrors(t *testing.T) {
 		`{"tool_choice":{"type":"tool","name":"x"},` + hi + `}`:         "tool_choice: there is no tool",
 		`{"messages":[{"role":"system","content":"x"}]}`:                "messages.0.role: ",
 		`{"messages":[{"role":"user","content":[{"type":"image"}]}]}`:   "messages.0.content.0.type: unsupported",
+		`{"messages":[{"role":"user"},{"role":"user","content":"x"}]}`:  "messages.0.content: there is none",
 		`{"typical_p":0.5,` + hi + `}`:                                  "typical_p: unsupported",
 	} {
 		status, text := post("secret", body)
