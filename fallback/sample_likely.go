@@ -25,15 +25,16 @@ func byOrder(a, b candidate) int {
 
 const (
 	mostCandidates = 1 << 12
-	candidateBlock = 256 // logits of which only the largest is looked at, if that is no candidate
+	sampleBlock    = 256 // logits that are compared, or added up, together
 
 	// Without top-k, tokens whose logits are further below the largest one are no candidates. They have less than 5e-5 of
 	// its probability.
 	candidateGap = 10
 
-	// The relative error of an estimated sum is below this: exponentials have 3e-7, differences of logits that matter 2e-6,
-	// sums of blocks 1e-5, and exact weights are cut off by less than 1e-6 of all together.
-	estimateError = 3e-5
+	// The relative error of an estimated sum is below this. Exponentials have 3e-7; differences of logits, at the
+	// temperature, 6e-6; a block's sum at most 256 roundings, 1.6e-5; and exact weights are cut off by up to 2^-40 each,
+	// 1.6e-5 for the longest rows.
+	estimateError = 5e-5
 
 	// Draws at smaller scales are not estimated: there, tokens may have weights though the difference of their logits from
 	// the largest one is beyond float32.
@@ -101,7 +102,7 @@ func (s *settings) nucleus(first []candidate, logits []float32, best uint32, lar
 
 // estimate returns about the sum of the probabilities of all tokens, where the likeliest has 1.
 func estimate(logits []float32, largest float32) (sum float64) {
-	scratch := borrow(1024)
+	scratch := borrow(sampleBlock)
 	defer scratch.release()
 	for len(logits) > 0 {
 		n := min(len(logits), len(scratch.f))
@@ -114,15 +115,14 @@ func estimate(logits []float32, largest float32) (sum float64) {
 // estimatedDraw draws from all tokens, as draw does, by estimated sums. It returns false if the draw is so close to where a
 // token's part of the sum begins or ends that exact sums are needed.
 func (s *settings) estimatedDraw(logits []float32, largest float32, r uint64) (at uint32, known bool) {
-	const block = 1024
 	heat := float32(math.Ldexp(float64(s.heat.mantissa), int(s.heat.exponent)) / math.Log2E)
 	if heat < leastHeat {
 		return 0, false
 	}
-	scratch := borrow(block)
+	scratch := borrow(sampleBlock)
 	defer scratch.release()
 	exponentials := func(from int) ([]float32, float64) {
-		part := logits[from:min(from+block, len(logits))]
+		part := logits[from:min(from+sampleBlock, len(logits))]
 		x := scratch.f[:len(part)]
 		for i, v := range part {
 			x[i] = (v - largest) * heat
@@ -130,8 +130,8 @@ func (s *settings) estimatedDraw(logits []float32, largest float32, r uint64) (a
 		sum := simd.ExpSum(x, x, 0)
 		return x, float64(sum)
 	}
-	ends, total := make([]float64, 0, len(logits)/block+1), 0.0
-	for from := 0; from < len(logits); from += block {
+	ends, total := make([]float64, 0, len(logits)/sampleBlock+1), 0.0
+	for from := 0; from < len(logits); from += sampleBlock {
 		_, sum := exponentials(from)
 		total += sum
 		ends = append(ends, total)
@@ -142,17 +142,17 @@ func (s *settings) estimatedDraw(logits []float32, largest float32, r uint64) (a
 	if n > 0 {
 		end = ends[n-1]
 	}
-	x, _ := exponentials(n * block)
+	x, _ := exponentials(n * sampleBlock)
 	for i, v := range x {
 		begin := end
 		if end += float64(v); end > target {
-			return uint32(n*block + i), end-target > margin && (begin == 0 || target-begin > margin)
+			return uint32(n*sampleBlock + i), end-target > margin && (begin == 0 || target-begin > margin)
 		}
 	}
 	return 0, false
 }
 
-// LogSumExp returns the logarithm of the sum of the exponentials of logits, to 1e-5, NaN if one is NaN.
+// LogSumExp returns the logarithm of the sum of the exponentials of logits, to 3e-5, NaN if one is NaN.
 func LogSumExp(logits []float32) float64 {
 	largest := simd.Max(logits)
 	return float64(largest) + math.Log(estimate(logits, largest))
@@ -160,10 +160,10 @@ func LogSumExp(logits []float32) float64 {
 
 // topCandidates appends the k likeliest tokens.
 func topCandidates(list []candidate, logits []float32, k int) []candidate {
-	const spare = 256            // tokens that the list may have beyond k before it is sorted
+	spare := max(k, sampleBlock) // tokens that the list may have beyond k before it is sorted
 	floor := float32(math.NaN()) // no number is at most that
-	for from := 0; from < len(logits); from += candidateBlock {
-		block := logits[from:min(from+candidateBlock, len(logits))]
+	for from := 0; from < len(logits); from += sampleBlock {
+		block := logits[from:min(from+sampleBlock, len(logits))]
 		if simd.Max(block) <= floor {
 			continue
 		}
@@ -184,8 +184,8 @@ func topCandidates(list []candidate, logits []float32, k int) []candidate {
 
 // candidatesFrom appends the tokens whose logits are at least from, and stops when there are too many.
 func candidatesFrom(list []candidate, logits []float32, from float32) []candidate {
-	for at := 0; at < len(logits) && len(list) <= mostCandidates; at += candidateBlock {
-		block := logits[at:min(at+candidateBlock, len(logits))]
+	for at := 0; at < len(logits) && len(list) <= mostCandidates; at += sampleBlock {
+		block := logits[at:min(at+sampleBlock, len(logits))]
 		if simd.Max(block) < from {
 			continue
 		}

@@ -158,7 +158,7 @@ var oneDash = regexp.MustCompile(`((?:flag|for|defined:|argument:) )-([a-z][a-z0
 
 func printHelp(fs *flag.FlagSet, out io.Writer) error {
 	var b strings.Builder
-	b.WriteString("usage: serve [flags]\n\nAnswers OpenAI's API with a language model, for many clients at once. A chat page is at /.\n\n")
+	b.WriteString("usage: serve [flags]\n\nAnswers the APIs of OpenAI and Anthropic with a language model, for many clients at once. A chat page is at /.\n\n")
 	fs.VisitAll(func(f *flag.Flag) {
 		value, usage := flag.UnquoteUsage(f)
 		fmt.Fprintf(&b, "  %s\n        %s", strings.TrimSpace("--"+f.Name+" "+value), usage)

@@ -1,4 +1,4 @@
-// Command serve answers OpenAI's API with a language model, for many clients at
+// Command serve answers the APIs of OpenAI and Anthropic with a language model, for many clients at
 // once, on a GPU through Vulkan or on the CPU. It is a module of its own that uses
 // kompute-go as any other program would: copy the folder to begin a service.
 package main

@@ -1,11 +1,10 @@
 package api
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -90,13 +89,9 @@ func (s *Server) anthropicMessages(w http.ResponseWriter, r *http.Request, m *lo
 	if err != nil {
 		return err
 	}
-	g, ids, err := s.chat(r.Context(), m, c)
-	if err != nil {
-		return err
-	}
-	g.id = "msg_" + strings.TrimPrefix(g.id, "chatcmpl-")
-	g.out = &anthropicSink{eventWriter: eventWriter{w: w}, generation: g}
-	return s.run(w, r, m, g, &c.common, [][]int{ids})
+	return s.answerIn(&anthropicDialect, w, r, m, c, func(g *generation) sink {
+		return &anthropicSink{eventWriter: eventWriter{w: w}, generation: g}
+	})
 }
 
 // countTokens is POST /v1/messages/count_tokens.
@@ -107,7 +102,7 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request, m *loaded, 
 	}
 	ids, err := c.encode(r.Context(), m, s.options.NoThink)
 	if err != nil {
-		return err
+		return anthropicDialect.named(err)
 	}
 	return writeJSON(w, http.StatusOK, struct {
 		Tokens int `json:"input_tokens"`
@@ -146,7 +141,7 @@ func (q *anthropicRequest) chat() (*chatRequest, error) {
 		c.ResponseFormat = &responseFormat{Type: f.Type}
 		c.ResponseFormat.JSONSchema.Schema = f.Schema
 	}
-	if err := errors.Join(q.addTools(c), q.addMessages(c)); err != nil {
+	if err := cmp.Or(q.addTools(c), q.addMessages(c)); err != nil {
 		return nil, err
 	}
 	last := len(c.Messages) - 1

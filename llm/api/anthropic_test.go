@@ -167,6 +167,7 @@ func TestAnthropicErrors(t *testing.T) {
 		}
 		require.NoError(t, json.UnmarshalRead(response.Body, &e, json.MatchCaseInsensitiveNames(true)))
 		require.Equal(t, "error", e.Type)
+		require.NotEmpty(t, response.Header.Get("Request-Id"))
 		return response.StatusCode, e.Error.Type + ": " + e.Error.Message
 	}
 	status, text := post("wrong", `{}`)
@@ -189,7 +190,10 @@ func TestAnthropicErrors(t *testing.T) {
 		`{"messages":[{"role":"system","content":"x"}]}`:                "messages.0.role: ",
 		`{"messages":[{"role":"user","content":[{"type":"image"}]}]}`:   "messages.0.content.0.type: unsupported",
 		`{"messages":[{"role":"user"},{"role":"user","content":"x"}]}`:  "messages.0.content: there is none",
-		`{"typical_p":0.5,` + hi + `}`:                                  "typical_p: unsupported",
+		`{"stop_sequences":[""],` + hi + `}`:                            "stop_sequences: an empty text",
+		`{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hm"}],"output_format":{"type":"json_schema","schema":{"type":"object"}}}`:                                         "messages: unsupported: the required form",
+		`{"output_config":{"format":{"type":"json_schema","schema":{"type":"nothing"}}},"output_format":{"type":"json_schema","schema":{"type":"object"}},"thinking":{"type":"disabled"},` + hi + `}`: "output_config.format: ",
+		`{"typical_p":0.5,` + hi + `}`: "typical_p: unsupported",
 	} {
 		status, text := post("secret", body)
 		require.Equal(t, http.StatusBadRequest, status, body)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -331,4 +332,17 @@ func TestCachedTokens(t *testing.T) {
 	require.Equal(t, 64*pages, again.Usage.PromptDetails.Cached)
 	events := s.events("/v1/chat/completions", `{"stream":true,"stream_options":{"include_usage":true},`+ask)
 	require.Equal(t, 64*pages, events[len(events)-1].Usage.PromptDetails.Cached)
+}
+
+// The log has requests to the API and to unknown paths, and at level Debug those of probes.
+func TestLogLevels(t *testing.T) {
+	s := start(t, nil)
+	for path, level := range map[string]string{"/v1/models": "INFO", "/nothing": "INFO", "/readyz": "DEBUG", "/healthz": "DEBUG"} {
+		s.get(path)
+		require.Eventually(t, func() bool { return strings.Contains(s.said.String(), "path="+path) }, time.Minute, time.Millisecond)
+		require.Regexp(t, "level="+level+" [^\n]*path="+path, s.said.String())
+	}
+	s.post("/tokenize", `{"prompt":"x"}`)
+	require.Eventually(t, func() bool { return strings.Contains(s.said.String(), "path=/tokenize") }, time.Minute, time.Millisecond)
+	require.Regexp(t, "level=INFO [^\n]*path=/tokenize", s.said.String())
 }

@@ -73,23 +73,27 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request, m *loaded, q
 	return writeJSON(w, http.StatusOK, out)
 }
 
-// busyPause is the time until a request that has begun tries again to go on.
-const busyPause = 20 * time.Millisecond
+// atOnce is how many texts of one request are in the engine at a time: as many as can run at once, so that a large request
+// does not fill the queue, but no more than may wait.
+func (m *loaded) atOnce() int { return max(1, min(m.engine.Stats().Places, m.queue)) }
 
-// embed requests the embeddings of as many texts at a time as can run at once, so
-// that a large request does not fill the queue, but of no more than may wait: the engine takes
-// all texts of a call into its queue. Once some are there, it waits for room for the others.
+// awaitRoom pauses before a request that has begun tries again to go on.
+func awaitRoom(ctx context.Context) error {
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
+// embed requests the embeddings of some texts at a time. Once some are there, it waits for room for the others.
 func (s *Server) embed(ctx context.Context, m *loaded, q engine.EmbedRequest) (out [][]float32, err error) {
-	all, most := q.Inputs, max(1, min(m.engine.Stats().Places, m.queue))
+	all, most := q.Inputs, m.atOnce()
 	for len(all) > 0 {
 		n := min(most, len(all))
 		q.Inputs, all = all[:n], all[n:]
 		some, err := m.embed(ctx, q)
-		for len(out) > 0 && errors.Is(err, engine.ErrBusy) && ctx.Err() == nil {
-			select {
-			case <-time.After(busyPause):
-			case <-ctx.Done():
-			}
+		for len(out) > 0 && errors.Is(err, engine.ErrBusy) && awaitRoom(ctx) == nil {
 			some, err = m.embed(ctx, q)
 		}
 		if err != nil {

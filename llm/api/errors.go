@@ -127,7 +127,7 @@ func optional(s string) *string {
 }
 
 // write answers with the error, whose body the API of the request's route determines.
-func (e *apiError) write(w http.ResponseWriter, body func(*apiError) any) {
+func (e *apiError) write(w http.ResponseWriter, form func(*apiError) any) {
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
 	}
@@ -137,7 +137,7 @@ func (e *apiError) write(w http.ResponseWriter, body func(*apiError) any) {
 	if e.status == http.StatusServiceUnavailable {
 		w.Header().Set("Connection", "close")
 	}
-	_ = writeJSON(w, e.status, body(e)) // what is reported is e
+	_ = writeJSON(w, e.status, form(e)) // what is reported is e
 }
 
 // writeJSON writes an answer. It returns errGone if the client does not take it.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"regexp"
 	"runtime/debug"
-	"strings"
 	"time"
 )
 
@@ -22,7 +21,8 @@ type note struct {
 	prompt, answer int           // tokens
 	firstToken     time.Duration // 0 if there was none
 	finish         string
-	body           func(*apiError) any // the form of errors
+	level          slog.Level          // of the request in the log
+	errorForm      func(*apiError) any // their body
 	until          time.Time           // when writing the answer must end; zero for no such time
 }
 
@@ -33,7 +33,7 @@ func noteOf(ctx context.Context) *note {
 	if n, ok := ctx.Value(noteKey{}).(*note); ok {
 		return n
 	}
-	return &note{body: (*apiError).body}
+	return &note{errorForm: (*apiError).body}
 }
 
 // recorder records the status of an answer, and disconnects a client that reads nothing.
@@ -72,11 +72,12 @@ var goodID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 // ServeHTTP gives each request an ID, that of its X-Request-Id if it has a good one, logs and counts it, and survives
 // its panics.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	n := &note{id: r.Header.Get("X-Request-Id"), start: time.Now(), body: (*apiError).body}
+	n := &note{id: r.Header.Get("X-Request-Id"), start: time.Now(), level: slog.LevelDebug, errorForm: (*apiError).body}
 	if !goodID.MatchString(n.id) {
 		n.id = rand.Text()
 	}
 	w.Header().Set("X-Request-Id", n.id)
+	w.Header().Set("Request-Id", n.id) // as Anthropic's clients read it
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	r = r.WithContext(context.WithValue(r.Context(), noteKey{}, n))
 	out := &recorder{w, n, s.options.Stall}
@@ -87,7 +88,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if n.began {
 				defer panic(http.ErrAbortHandler) // the client must not mistake this for the end
 			} else {
-				asAPIError(r.Context(), errPanic).write(out, n.body)
+				asAPIError(r.Context(), errPanic).write(out, n.errorForm)
 			}
 		}
 		s.logRequest(r, n, time.Since(n.start))
@@ -117,9 +118,5 @@ func (s *Server) logRequest(r *http.Request, n *note, took time.Duration) {
 		}
 		fields = append(fields, "error", text)
 	}
-	level := slog.LevelDebug // of probes, metrics and the page
-	if strings.HasPrefix(r.URL.Path, "/v1/") {
-		level = slog.LevelInfo
-	}
-	s.options.Log.Log(r.Context(), level, "request", fields...)
+	s.options.Log.Log(r.Context(), n.level, "request", fields...)
 }

@@ -14,8 +14,7 @@ import (
 type Options struct {
 	// Name is that of the model in the API; default: its folder's, without those above it.
 	Name string
-	// Key must come with requests to /v1, /rerank, /tokenize and /detokenize, as a bearer token or in X-Api-Key; default:
-	// none is required.
+	// Key must come with requests to the API, as a bearer token or in X-Api-Key; default: none is required.
 	Key string
 	// NoThink has answers without thoughts, unless a request says otherwise.
 	NoThink bool

@@ -9,7 +9,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -191,12 +190,12 @@ type ranked struct {
 	Document *document `json:"document,omitzero"`
 }
 
-// judge returns the probability of yes for each document. As many prompts at a time are in the engine as can run at once,
-// so that a large request does not fill the queue. Once some are there, it waits for room for the others.
+// judge returns the probability of yes for each document. Some prompts at a time are in the engine; once some are there, it
+// waits for room for the others.
 func (m *loaded) judge(ctx context.Context, q *rerankRequest, yes, no int) (scores []float64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	most := max(1, min(m.engine.Stats().Places, m.queue))
+	most := m.atOnce()
 	var running []stream // in the order of the documents
 	var ids []int        // of the next prompt, if there was no room for it
 	for len(scores) < len(q.Documents) {
@@ -216,10 +215,8 @@ func (m *loaded) judge(ctx context.Context, q *rerankRequest, yes, no int) (scor
 			running, ids = append(running, one...), nil
 		}
 		if len(running) == 0 {
-			select {
-			case <-time.After(busyPause):
-			case <-ctx.Done():
-				return nil, ctx.Err()
+			if err := awaitRoom(ctx); err != nil {
+				return nil, err
 			}
 			continue
 		}
@@ -239,7 +236,11 @@ func verdict(s stream) (float64, error) {
 			return 0, err
 		}
 		if l := token.Logprob; l != nil && len(l.Of) == 2 {
-			return 1 / (1 + math.Exp(l.Of[1].Value-l.Of[0].Value)), nil
+			p := 1 / (1 + math.Exp(l.Of[1].Value-l.Of[0].Value))
+			if math.IsNaN(p) {
+				return 0, errors.New("the model gives neither yes nor no")
+			}
+			return p, nil
 		}
 	}
 	return 0, errors.New("the engine gave no token")

@@ -3,15 +3,18 @@ package api
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
@@ -129,4 +132,23 @@ func TestWrongReranks(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, s.post("/v1/rerank", `{"query":"x","documents":["x","y"]}`).status)
 	s.model.Load().folder.Template = nil
 	require.Equal(t, "unsupported", s.post("/v1/rerank", `{"query":"x","documents":["x"]}`).Error.Code)
+}
+
+// A model that gives both words no probability has no verdict.
+func TestNoVerdict(t *testing.T) {
+	impossible := generate.Logprob{Value: math.Inf(-1)}
+	_, err := verdict(chosen{&generate.Logprob{Of: []generate.Logprob{impossible, impossible}}})
+	require.Error(t, err)
+	score, err := verdict(chosen{&generate.Logprob{Of: []generate.Logprob{{}, impossible}}})
+	require.NoError(t, err)
+	require.InDelta(t, 1, score, 0)
+}
+
+// chosen is the stream of one token.
+type chosen struct{ about *generate.Logprob }
+
+func (c chosen) Times() (tokens int, first, last time.Time) { return 1, first, last }
+func (c chosen) Cached() int                                { return 0 }
+func (c chosen) Tokens() iter.Seq2[generate.Token, error] {
+	return func(yield func(generate.Token, error) bool) { yield(generate.Token{Logprob: c.about}, nil) }
 }

@@ -3,10 +3,8 @@ package api
 import (
 	"cmp"
 	stdjson "encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -103,30 +101,9 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request, m *loaded, q 
 	if err != nil {
 		return err
 	}
-	g, ids, err := s.chat(r.Context(), m, c)
-	if err != nil {
-		return asResponseError(err)
-	}
-	g.id = "resp_" + strings.TrimPrefix(g.id, "chatcmpl-")
-	g.out = &responseSink{eventWriter: eventWriter{w: w}, generation: g, request: q}
-	return asResponseError(s.run(w, r, m, g, &c.common, [][]int{ids}))
-}
-
-// asResponseError names the fields of this API in an error about those of a chat.
-func asResponseError(err error) error {
-	e := new(apiError)
-	if !errors.As(err, &e) {
-		return err
-	}
-	for chat, own := range map[string]string{"messages": "input", "response_format": "text.format", "max_completion_tokens": "max_output_tokens", "reasoning_effort": "reasoning.effort"} {
-		if rest, ok := strings.CutPrefix(e.param, chat); ok {
-			named := *e
-			named.param = own + rest
-			named.message = strings.Replace(e.message, e.param, named.param, 1)
-			return &named
-		}
-	}
-	return err
+	return s.answerIn(&responsesDialect, w, r, m, c, func(g *generation) sink {
+		return &responseSink{eventWriter: eventWriter{w: w}, generation: g, request: q}
+	})
 }
 
 // chat returns the request for a chat that means the same.

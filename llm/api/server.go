@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
@@ -40,16 +41,16 @@ func New(o Options) *Server {
 	s := &Server{
 		options: o, routes: http.NewServeMux(), decoding: make(chan struct{}, runtime.GOMAXPROCS(0)), key: sha256.Sum256([]byte(o.Key)),
 	}
-	errorsAs := (*apiError).body
-	handle := func(pattern string, h handler) {
-		body := errorsAs
+	handleAs := func(errorForm func(*apiError) any, pattern string, h handler) {
 		s.routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			noteOf(r.Context()).body = body
+			n := noteOf(r.Context())
+			n.level, n.errorForm = slog.LevelInfo, errorForm
 			if err := s.guarded(w, r, h); err != nil {
 				s.fail(w, r, err)
 			}
 		})
 	}
+	handle := func(pattern string, h handler) { handleAs((*apiError).body, pattern, h) }
 	handle("POST /v1/chat/completions", working(s, s.chatCompletions))
 	handle("POST /v1/completions", working(s, s.completions))
 	handle("POST /v1/responses", working(s, s.responses))
@@ -61,9 +62,8 @@ func New(o Options) *Server {
 	handle("POST /detokenize", working(s, s.detokenize))
 	handle("GET /v1/models", s.listModels)
 	handle("GET /v1/models/{id...}", s.showModel)
-	errorsAs = anthropicError
-	handle("POST /v1/messages", working(s, s.anthropicMessages))
-	handle("POST /v1/messages/count_tokens", working(s, s.countTokens))
+	handleAs(anthropicError, "POST /v1/messages", working(s, s.anthropicMessages))
+	handleAs(anthropicError, "POST /v1/messages/count_tokens", working(s, s.countTokens))
 	s.routes.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
 	s.routes.HandleFunc("GET /health", s.ready) // as vLLM and llama.cpp's server call it
 	s.routes.HandleFunc("GET /readyz", s.ready)
@@ -72,7 +72,7 @@ func New(o Options) *Server {
 }
 
 // Handle adds a route, with a pattern as for [http.ServeMux], before the server is used. Its requests need no key and
-// no model, and have the server's IDs, logs and metrics.
+// no model, and have the server's IDs, metrics and logs (as those of probes, of level Debug).
 func (s *Server) Handle(pattern string, h http.Handler) { s.routes.Handle(pattern, h) }
 
 // SetModel has requests answered by this engine, with the tokenizer and the chat template of the folder. Both must
@@ -94,6 +94,7 @@ const otherRoutes = "/"
 
 // other answers that there is nothing at the path, or nothing for the method.
 func (s *Server) other(w http.ResponseWriter, r *http.Request) {
+	noteOf(r.Context()).level = slog.LevelInfo
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		if _, pattern := s.routes.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host}); pattern != otherRoutes {
 			w.Header().Set("Allow", method)
@@ -198,7 +199,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if e.status != http.StatusRequestTimeout { // after which a client gets no more time
 			skipBody(w, r)
 		}
-		e.write(w, note.body)
+		e.write(w, note.errorForm)
 	}
 }
 

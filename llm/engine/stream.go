@@ -21,7 +21,7 @@ type Stream struct {
 	mu          sync.Mutex
 	more        sync.Cond // signalled when there is more to read
 	tokens      []generate.Token
-	cached      int       // tokens of the prompt
+	cached      int       // tokens of the prompt that were not computed
 	first, last time.Time // when they came
 	text        strings.Builder
 	finish      string
