@@ -1,6 +1,7 @@
 package testmodel
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -38,6 +39,26 @@ func (f *Fixture) Close() {
 	require.NoError(f.T, f.State.Close())
 	require.NoError(f.T, f.Stream.Close())
 	require.NoError(f.T, f.Model.Close())
+}
+
+// RequireGolden compares the logits of a golden case to those in the file: of its prompt, or of as many of its last tokens
+// as the file has, and, if the file has them, of each step of its greedy continuation.
+func (f *Fixture) RequireGolden(file *checkpoint.File, number int, prompt, generated []int) {
+	f.T.Helper()
+	require.NoError(f.T, f.State.Truncate(0))
+	what := fmt.Sprintf("case%d.prompt_logits", number)
+	want, got := Golden(f.T, file, what), f.Logits(model.AllRows, Unsigned(prompt)...)
+	RequireClose(f.T, want, got[len(got)-len(want):], 1e-3, what)
+	what = fmt.Sprintf("case%d.step_logits", number)
+	if _, ok := file.Tensor(what); !ok {
+		return
+	}
+	want, vocabulary := Golden(f.T, file, what), f.Model.Limits().Vocabulary
+	// The first row is the prompt's last one; each further row follows a token.
+	for step, id := range generated[:len(generated)-1] {
+		row := want[(step+1)*vocabulary:][:vocabulary]
+		RequireClose(f.T, row, f.Logits(model.LastRow, uint32(id)), 1e-3, fmt.Sprintf("%s, step %d", what, step+1))
+	}
 }
 
 // Logits runs one pass and returns rows x V numbers.

@@ -2,7 +2,6 @@ package llama_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -101,23 +100,8 @@ func TestGoldenLogits(t *testing.T) {
 			testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 				m := testmodel.NewFixture(t, d, f.Checkpoint, model.Options{DType: array.Float32}, 600)
 				defer m.Close()
-				vocabulary := f.Limits().Vocabulary
 				for i, c := range cases {
-					require.NoError(t, m.State.Truncate(0))
-					what := fmt.Sprintf("case%d.prompt_logits", i)
-					want := testmodel.Golden(t, tensors, what)
-					got := m.Logits(model.AllRows, testmodel.Unsigned(c.PromptIDs)...)
-					testmodel.RequireClose(t, want, got[len(got)-len(want):], 1e-3, what)
-					what = fmt.Sprintf("case%d.step_logits", i)
-					if _, ok := tensors.Tensor(what); !ok {
-						continue
-					}
-					// The first row is the prompt's last one; each further row follows a token.
-					want = testmodel.Golden(t, tensors, what)
-					for step, id := range c.GeneratedIDs[:len(c.GeneratedIDs)-1] {
-						row := want[(step+1)*vocabulary:][:vocabulary]
-						testmodel.RequireClose(t, row, m.Logits(model.LastRow, uint32(id)), 1e-3, fmt.Sprintf("%s, step %d", what, step+1))
-					}
+					m.RequireGolden(tensors, i, c.PromptIDs, c.GeneratedIDs)
 				}
 			})
 		})

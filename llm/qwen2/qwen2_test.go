@@ -2,7 +2,6 @@ package qwen2_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/llama"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/qwen2"
 )
@@ -55,18 +55,7 @@ func TestGoldenLogits(t *testing.T) {
 				defer m.Close()
 				requireGreedy(t, m.Model, all.Cases)
 				for i, one := range all.Cases {
-					require.NoError(t, m.State.Truncate(0))
-					what := fmt.Sprintf("case%d.prompt_logits", i)
-					want := testmodel.Golden(t, tensors, what)
-					got := m.Logits(model.AllRows, testmodel.Unsigned(one.Prompt)...)
-					testmodel.RequireClose(t, want, got[len(got)-len(want):], 1e-3, what)
-					// The first row is the prompt's last one; each further row follows a token.
-					want = testmodel.Golden(t, tensors, fmt.Sprintf("case%d.step_logits", i))
-					vocabulary := len(want) / len(one.Generated)
-					for step, id := range one.Generated[:len(one.Generated)-1] {
-						row := m.Logits(model.LastRow, uint32(id))
-						testmodel.RequireClose(t, want[(step+1)*vocabulary:][:vocabulary], row, 1e-3, fmt.Sprintf("case %d, step %d", i, step+1))
-					}
+					m.RequireGolden(tensors, i, one.Prompt, one.Generated)
 				}
 			})
 		})
@@ -113,7 +102,7 @@ func TestSyntheticCheckpoints(t *testing.T) {
 type object = map[string]any
 
 // parse reads the dense checkpoint's config.json with some fields replaced.
-func parse(t *testing.T, changes object) (qwen2.Config, error) {
+func parse(t *testing.T, changes object) (llama.Config, error) {
 	t.Helper()
 	fields := object{}
 	readJSON(t, &fields, "dense", "config.json")

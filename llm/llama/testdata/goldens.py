@@ -18,17 +18,13 @@ import os
 import random
 import sys
 
-import mlx.core as mx
-import numpy as np
 import torch
-from safetensors.numpy import save_file
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
-mx.set_default_device(mx.cpu)
-torch.set_num_threads(1)
 here = os.path.dirname(os.path.abspath(__file__))
-group, bits = 32, 4
+sys.path.insert(0, os.path.join(here, "../../../internal/testmodel"))
+from goldens import check, dump, greedy, load, make_weights, quantization, save  # noqa: E402
 
 pattern = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
            r"\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -78,73 +74,15 @@ def config(tokenizer, quantized):
         tie_word_embeddings=not quantized, torch_dtype="bfloat16",
         bos_token_id=tokenizer.token_to_id(special[0]), eos_token_id=[tokenizer.token_to_id(special[1]), tokenizer.token_to_id(special[4])])
     if quantized:
-        c["quantization"] = c["quantization_config"] = dict(group_size=group, bits=bits)
+        c["quantization"] = c["quantization_config"] = quantization
     return c
 
 
-def make_weights(c, quantized, seed):
-    """Returns what the file holds, and the same decoded to float32."""
-    rng = np.random.default_rng(seed)
-    stored, decoded = {}, {}
-
-    def add(name, shape, mean, deviation):
-        w = mx.array(rng.normal(mean, deviation, shape).astype(np.float32)).astype(mx.bfloat16)
-        if quantized and len(shape) == 2:
-            q, scales, biases = mx.quantize(w, group_size=group, bits=bits)
-            path = name.removesuffix(".weight")
-            stored.update({path + ".weight": q, path + ".scales": scales, path + ".biases": biases})
-            w = mx.dequantize(q, scales.astype(mx.float32), biases.astype(mx.float32), group_size=group, bits=bits)
-        else:
-            stored[name] = w
-        decoded[name] = torch.from_numpy(np.array(w.astype(mx.float32)))
-
-    hidden, inner, head = c["hidden_size"], c["intermediate_size"], c["head_dim"]
-    queries, keys = c["num_attention_heads"] * head, c["num_key_value_heads"] * head
-    add("model.embed_tokens.weight", (c["vocab_size"], hidden), 0, 0.5)
-    for i in range(c["num_hidden_layers"]):
-        p = f"model.layers.{i}."
-        add(p + "input_layernorm.weight", (hidden,), 1, 0.2)
-        add(p + "post_attention_layernorm.weight", (hidden,), 1, 0.2)
-        for name, out, inn in [("self_attn.q", queries, hidden), ("self_attn.k", keys, hidden), ("self_attn.v", keys, hidden), ("self_attn.o", hidden, queries),
-                               ("mlp.gate", inner, hidden), ("mlp.up", inner, hidden), ("mlp.down", hidden, inner)]:
-            add(f"{p}{name}_proj.weight", (out, inn), 0, 2.5 / inn**0.5)
-    add("model.norm.weight", (hidden,), 1, 0.2)
-    if not c["tie_word_embeddings"]:
-        add("lm_head.weight", (c["vocab_size"], hidden), 0, 0.5)
-    return stored, decoded
-
-
-def load(folder, decoded):
-    raw = AutoConfig.from_pretrained(folder)
-    if hasattr(raw, "quantization_config"):
-        del raw.quantization_config  # MLX's, which the decoded weights do not need
-    raw._attn_implementation = "eager"
-    model = AutoModelForCausalLM.from_config(raw, torch_dtype=torch.float32).eval()
-    missing, unexpected = model.load_state_dict(decoded, strict=False)
-    assert not unexpected and set(missing) <= {"lm_head.weight"}, (missing, unexpected)
-    model.tie_weights()
+def frequencies_of(model):
     frequencies = model.model.rotary_emb.inv_freq
     plain = 1e4 ** (-torch.arange(0, 16, 2) / 16)
     assert not torch.allclose(frequencies, plain, rtol=0.1), "RoPE is not scaled"
-    return model, frequencies.numpy()
-
-
-@torch.no_grad()
-def greedy(model, prompt, steps, eos):
-    """Whole passes without a cache: logits of the prompt, then of each step."""
-    ids, rows, margin = list(prompt), [], float("inf")
-    prompt_logits = model(torch.tensor([ids])).logits[0].numpy()
-    while len(ids) < len(prompt) + steps:
-        row = model(torch.tensor([ids])).logits[0, -1].numpy()
-        best = np.sort(row)[-2:]
-        margin = min(margin, float(best[1] - best[0]))
-        if margin < 0.02:
-            return None  # too close to call
-        rows.append(row)
-        ids.append(int(row.argmax()))
-        if ids[-1] in eos:
-            break
-    return prompt_logits, np.stack(rows), ids[len(prompt):], margin
+    return frequencies.numpy()
 
 
 chats = [
@@ -170,8 +108,8 @@ def run(folder, tokenizer, quantized):
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=special[0], eos_token=special[4], chat_template=template)
     for seed in range(1000):
         stored, decoded = make_weights(c, quantized, seed)
-        model, frequencies = load(folder, decoded)
-        cases, tensors = [], {"inverse_frequencies": frequencies}
+        model = load(folder, decoded)
+        cases, tensors = [], {"inverse_frequencies": frequencies_of(model)}
         for i, case in enumerate(prompts(fast)):
             answer = greedy(model, case["prompt_ids"], 16, c["eos_token_id"])
             if answer is None or len(set(answer[2])) < 6:
@@ -201,24 +139,6 @@ def tokenizer_cases(tokenizer):
     return out
 
 
-def dump(path, value, **how):
-    with open(path, "w", encoding="utf-8") as f:
-        json.dump(value, f, **how)
-        f.write("\n")
-
-
-def check(folder):
-    """Compares what is on disk to mlx_lm, in float32."""
-    from mlx_lm import load as mlx_load
-    model, _ = mlx_load(folder)
-    model.set_dtype(mx.float32)
-    goldens = mx.load(os.path.join(folder, "goldens.safetensors"))
-    for i, case in enumerate(json.load(open(os.path.join(folder, "goldens.json")))["cases"]):
-        want = np.array(goldens[f"case{i}.prompt_logits"])
-        got = np.array(model(mx.array([case["prompt_ids"]]))[0])[-len(want):]
-        print(folder, i, "largest difference", np.abs(got - want).max(), "of", np.abs(want).max())
-
-
 def main():
     tokenizer = make_tokenizer()
     for name in ["dense", "q4"]:
@@ -232,10 +152,7 @@ def main():
         dump(os.path.join(folder, "tokenizer.json"), json.loads(tokenizer.to_str()), ensure_ascii=False, separators=(",", ":"))
         dump(os.path.join(folder, "tokenizer_config.json"), dict(bos_token=special[0], eos_token=special[4], chat_template=template), indent=2)
         seed, stored, cases, tensors = run(folder, tokenizer, name == "q4")
-        mx.save_safetensors(os.path.join(folder, "model.safetensors"), stored, metadata={"format": "mlx"})
-        save_file({k: np.ascontiguousarray(v) for k, v in tensors.items()}, os.path.join(folder, "goldens.safetensors"))
-        dump(os.path.join(folder, "goldens.json"), dict(seed=seed, cases=cases), ensure_ascii=True, indent=1)
-        print(name, "seed", seed, [round(x["smallest_top2_margin"], 3) for x in cases], [len(x["generated_ids"]) for x in cases])
+        save(folder, name, seed, stored, cases, tensors)
     if "--check" not in sys.argv:
         dump(os.path.join(here, "tokenizer_cases.json"), tokenizer_cases(tokenizer), ensure_ascii=True, separators=(",", ":"))
 
