@@ -120,11 +120,11 @@ func loosely(tool) bool { return false }
 // arguments of strict tools fit their parameters. It is nil otherwise.
 func (q *chatRequest) strictCalls(m *loaded) (*grammar.Grammar, error) {
 	strict := func(t tool) bool { return t.Function.Strict || q.strict[t.Function.Name] }
-	var one tool
-	if !slices.ContainsFunc(q.Tools, func(raw stdjson.RawMessage) bool {
-		one = tool{}
-		return json.Unmarshal(raw, &one) == nil && strict(one)
-	}) || !m.folder.Template.Writes(callTag) {
+	asked := slices.ContainsFunc(q.Tools, func(raw stdjson.RawMessage) bool {
+		var t tool
+		return json.Unmarshal(raw, &t) == nil && strict(t)
+	})
+	if !asked || !m.folder.Template.Writes(callTag) {
 		return nil, nil
 	}
 	call, err := callForm(q.Tools, strict)
