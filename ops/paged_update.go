@@ -80,10 +80,7 @@ func PagedUpdate[C PageElement, T kompute.Float](s *kompute.Stream, pages *kompu
 	if c.rank("pages", pl, 4) && c.rank("slots", sl, 1) {
 		c.shape("rows", rl, sl.Dim(0), pl.Dim(1), c.pageHead("pages", pl, array.DTypeOf[C]()))
 	}
-	if c.err == nil && pl.Repeats() {
-		c.fail(kompute.ErrInvalid, "pages repeat elements: their strides are %v", pl.Strides)
-	}
-	c.apart(opdef.PagedUpdate.Pages, opdef.PagedUpdate.Rows, opdef.PagedUpdate.Slots)
+	c.updates(opdef.PagedUpdate.Pages, opdef.PagedUpdate.Rows, opdef.PagedUpdate.Slots)
 	if c.err != nil {
 		return kompute.Failed[C](s, c.err)
 	}
@@ -95,12 +92,16 @@ func PagedUpdate[C PageElement, T kompute.Float](s *kompute.Stream, pages *kompu
 	return pages
 }
 
-// apart checks that an operand that is written shares no element with others.
-func (c *call) apart(written opdef.Operand, others ...opdef.Operand) {
+// updates checks that no two elements of an operand that is updated in place share memory, and that it shares none with
+// others.
+func (c *call) updates(written opdef.Operand, others ...opdef.Operand) {
 	if c.err != nil {
 		return
 	}
 	w := c.args[written.Index].View
+	if w.Layout().Repeats() {
+		c.fail(kompute.ErrInvalid, "%s repeat elements: their strides are %v", written.Name, w.Layout().Strides)
+	}
 	for _, o := range others {
 		v := c.args[o.Index].View
 		if w.SameStorage(v) && array.Overlap(w.Layout(), v.Layout()) {

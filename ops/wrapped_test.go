@@ -30,6 +30,9 @@ func TestWrappedMemoryIsNotUpdated(t *testing.T) {
 				"paged_update": func(s *kompute.Stream) *kompute.Tensor[float32] {
 					return ops.PagedUpdate(s, x, ops.Fill(s, float32(9), 1, 1, 2), ops.Fill(s, int32(0), 1))
 				},
+				"penalize": func(s *kompute.Stream) *kompute.Tensor[float32] {
+					return ops.Penalize(s, x.Reshape(2, 2), ops.Fill(s, uint32(1), 2, 2), ops.Fill(s, float32(9), 2, 4), ops.Fill(s, int32(0), 2))
+				},
 			} {
 				s, err := dev.NewStream()
 				require.NoError(t, err)

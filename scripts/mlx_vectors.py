@@ -762,6 +762,34 @@ def paged_update(f):
         f.add(name, {"pages": pages, "rows": rows, "slots": slots}, mx.contiguous(out))
 
 
+def penalize(f):
+    for name, n, s, v in [("rows", 4, 3, 40), ("one", 1, 1, 300)]:
+        r = rng("penalize " + name)
+        logits, counts = normal(r, (n, v), scale=4.0), integers(r, 0, 5, (s, v), U32)
+        prompt, rows = integers(r, 0, 2, (s, v), U32), integers(r, -1, s + 1, (n,))
+        penalties = 1 + mx.abs(normal(r, (s, 1))), normal(r, (s, 1)), normal(r, (s, 1))
+        own = mx.clip(rows, 0, s - 1)
+        there = ((rows >= 0) & (rows < s))[:, None]
+        repetition, presence, frequency = (p[own] for p in penalties)
+        times, seen = counts[own], (counts[own] > 0) | (prompt[own] > 0)
+        out = mx.where(seen, logits * mx.where(logits > 0, 1 / repetition, repetition), logits)
+        out = mx.where(times > 0, out - (presence + frequency * times.astype(F32)), out)
+        penalties = mx.concatenate([1 / penalties[0], *penalties], axis=1)
+        f.add(name, {"logits": logits, "counts": counts + prompt * 2**31, "penalties": penalties, "rows": rows},
+              mx.where(there, out, logits))
+
+
+def tally(f):
+    for name, s, v, n in [("rows", 3, 20, 90), ("one", 1, 7, 5)]:
+        r = rng("tally " + name)
+        counts, rows, tokens = integers(r, 0, 5, (s, v), U32), integers(r, -1, s + 1, (n,)), integers(r, 0, v + 1, (n,), U32)
+        amounts = integers(r, 0, 9, (n,), U32)
+        there = (rows >= 0) & (rows < s) & (tokens < v)
+        at = mx.where(there, rows * v + tokens.astype(I32), s * v)
+        sums = mx.concatenate([counts.reshape(-1), mx.zeros(1, U32)]).at[at].add(amounts)
+        f.add(name, {"counts": counts, "rows": rows, "tokens": tokens, "amounts": amounts}, sums[:s * v].reshape(s, v))
+
+
 def paged_sdpa(f):
     def case(name, dtype, cache, rows, hq, hkv, d, page, table, sequences, lengths, scale=None):
         r = rng("paged_sdpa " + name)
@@ -1065,9 +1093,9 @@ def main():
     FOLDER.mkdir(parents=True, exist_ok=True)
     total = [0, 0]
     for make in (arange, binary, cast, concat, copy, dequantize, fill, gather, gather_axis, layer_norm, matmul, pad,
-                 paged_sdpa, paged_update, quantize,
+                 paged_sdpa, paged_update, penalize, quantize,
                  quantized_gather, quantized_matmul, random, reduce, repeat, rms_norm, rope, sample, scan, scatter, sdpa, silu_mul, slice_update,
-                 slices, softmax, unary, where):
+                 slices, softmax, tally, unary, where):
         f = File({"slices": "slice"}.get(make.__name__, make.__name__))
         make(f)
         total = [a + b for a, b in zip(total, f.save())]

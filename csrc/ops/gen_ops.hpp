@@ -119,6 +119,10 @@ struct PagedUpdateOp {
     uint32_t reserved;
 };
 
+struct PenalizeOp {
+    uint32_t reserved;
+};
+
 struct QKVHeadsOp {
     ProjectionOp projection;
     PagedHeadsOp heads;
@@ -203,6 +207,10 @@ struct SliceUpdateOp {
 };
 
 struct SoftmaxOp {
+    uint32_t reserved;
+};
+
+struct TallyOp {
     uint32_t reserved;
 };
 
@@ -653,6 +661,29 @@ class PagedUpdateCall : public CallOf<PagedUpdateOp> {
 };
 void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call);
 
+// logits float32 [N, V], counts uint32 [S, V], penalties float32 [S, 4], a PENALTY each, rows int32 [N]. Row n of
+// logits is changed by row rows[n] of penalties where that of counts is not 0; one that does not exist leaves it
+// unchanged.
+class PenalizeCall : public CallOf<PenalizeOp> {
+  public:
+    static constexpr int32_t kOp = 18;
+    enum Operand : uint32_t { kLogits, kCounts, kPenalties, kRows };
+    static constexpr OperandInfo kOperands[] = {
+        {"logits", KPX_READ_WRITE, false},
+        {"counts", KPX_READ, false},
+        {"penalties", KPX_READ, false},
+        {"rows", KPX_READ, false},
+    };
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
+    using CallOf::CallOf;
+
+    const Array &logits() const { return at(kLogits); }
+    const Array &counts() const { return at(kCounts); }
+    const Array &penalties() const { return at(kPenalties); }
+    const Array &rows() const { return at(kRows); }
+};
+void lower_penalize(Lowering &lowering, const PenalizeCall &call);
+
 // x, up [..., K], gain [K], then for each of three matrices w [N, K*bits/32], scales, biases, out; absent ones are the
 // last. Products of the rows of x, or of RMSNorm(x) * gain if norm is 1, or of SiLU(x) * up if there is an up, with
 // matrices quantized alike; without biases, scales are uint8 and the mode is the one with such bits and groups. With
@@ -660,7 +691,7 @@ void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call);
 // one matrix, and out is uint32 [1]: where the largest product is, as the kinds of reduce of these names say.
 class ProjectionCall : public CallOf<ProjectionOp> {
   public:
-    static constexpr int32_t kOp = 18;
+    static constexpr int32_t kOp = 19;
     static constexpr uint32_t kGroups = 3, kGroupSize = 4; // of the operands from kW on
     enum Operand : uint32_t { kX, kGain, kUp, kResidual, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
@@ -700,7 +731,7 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call);
 // it also has.
 class QKVHeadsCall : public CallOf<QKVHeadsOp> {
   public:
-    static constexpr int32_t kOp = 19;
+    static constexpr int32_t kOp = 20;
     static constexpr uint32_t kGroups = 3, kGroupSize = 3; // of the operands from kW on
     enum Operand : uint32_t { kX, kGain, kQGain, kKGain, kPosition, kFreqs, kSlots, kKeys, kValues, kTable, kSequences, kLengths, kOut, kW, kScales, kBiases };
     static constexpr OperandInfo kOperands[] = {
@@ -753,7 +784,7 @@ void lower_qkv_heads(Lowering &lowering, const QKVHeadsCall &call);
 // other two are fixed: groups of 32 in 4 bits (MXFP4), of 16 in 4 (NVFP4), of 32 in 8 (MXFP8).
 class QuantizeCall : public CallOf<QuantizeOp> {
   public:
-    static constexpr int32_t kOp = 20;
+    static constexpr int32_t kOp = 21;
     enum Operand : uint32_t { kX, kW, kScales, kBiases };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -774,7 +805,7 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call);
 // w uint32 [V, K*bits/32], scales, biases [V, K/group_size], indices, out [indices…, K].
 class QuantizedGatherCall : public CallOf<QuantizedGatherOp> {
   public:
-    static constexpr int32_t kOp = 21;
+    static constexpr int32_t kOp = 22;
     enum Operand : uint32_t { kW, kScales, kBiases, kIndices, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"w", KPX_READ, false},
@@ -798,7 +829,7 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
 // groups run along N.
 class QuantizedMatMulCall : public CallOf<QuantizedMatMulOp> {
   public:
-    static constexpr int32_t kOp = 22;
+    static constexpr int32_t kOp = 23;
     enum Operand : uint32_t { kX, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -821,7 +852,7 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
 // state uint32 [RANDOM_STATE_SIZE], out contiguous floats. fallback/random.go says what the numbers mean.
 class RandomCall : public CallOf<RandomOp> {
   public:
-    static constexpr int32_t kOp = 23;
+    static constexpr int32_t kOp = 24;
     enum Operand : uint32_t { kState, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"state", KPX_READ, false},
@@ -841,7 +872,7 @@ void lower_random(Lowering &lowering, const RandomCall &call);
 // finite.
 class ReduceCall : public CallOf<ReduceOp> {
   public:
-    static constexpr int32_t kOp = 24;
+    static constexpr int32_t kOp = 25;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -858,7 +889,7 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call);
 // Over the last axis; weight [cols].
 class RMSNormCall : public CallOf<RMSNormOp> {
   public:
-    static constexpr int32_t kOp = 25;
+    static constexpr int32_t kOp = 26;
     enum Operand : uint32_t { kX, kWeight, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -879,7 +910,7 @@ void lower_rms_norm(Lowering &lowering, const RMSNormCall &call);
 // absent.
 class RoPECall : public CallOf<RoPEOp> {
   public:
-    static constexpr int32_t kOp = 26;
+    static constexpr int32_t kOp = 27;
     enum Operand : uint32_t { kX, kOffset, kFreqs, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -902,7 +933,7 @@ void lower_rope(Lowering &lowering, const RoPECall &call);
 // NaN, +Inf or nothing finite. step of the struct applies if the array is absent.
 class SampleCall : public CallOf<SampleOp> {
   public:
-    static constexpr int32_t kOp = 27;
+    static constexpr int32_t kOp = 28;
     enum Operand : uint32_t { kLogits, kParams, kStep, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"logits", KPX_READ, false},
@@ -924,7 +955,7 @@ void lower_sample(Lowering &lowering, const SampleCall &call);
 // it if exclusive, and from the end if reverse.
 class ScanCall : public CallOf<ScanOp> {
   public:
-    static constexpr int32_t kOp = 28;
+    static constexpr int32_t kOp = 29;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -944,7 +975,7 @@ void lower_scan(Lowering &lowering, const ScanCall &call);
 // effect.
 class ScatterCall : public CallOf<ScatterOp> {
   public:
-    static constexpr int32_t kOp = 29;
+    static constexpr int32_t kOp = 30;
     enum Operand : uint32_t { kX, kIndices, kUpdates, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -968,7 +999,7 @@ void lower_scatter(Lowering &lowering, const ScatterCall &call);
 // sees no key gives zeros. Values of keys that it does not see do not matter, even if they are not finite.
 class SDPACall : public CallOf<SDPAOp> {
   public:
-    static constexpr int32_t kOp = 30;
+    static constexpr int32_t kOp = 31;
     enum Operand : uint32_t { kQ, kK, kV, kMask, kKeyLength, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -993,7 +1024,7 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call);
 // out = gate * sigmoid(gate) * up. All of one shape.
 class SiLUMulCall : public CallOf<SiLUMulOp> {
   public:
-    static constexpr int32_t kOp = 31;
+    static constexpr int32_t kOp = 32;
     enum Operand : uint32_t { kGate, kUp, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"gate", KPX_READ, false},
@@ -1013,7 +1044,7 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call);
 // array is absent. It is clamped so that the part fits, as in slice_update.
 class SliceCall : public CallOf<SliceOp> {
   public:
-    static constexpr int32_t kOp = 32;
+    static constexpr int32_t kOp = 33;
     enum Operand : uint32_t { kX, kStart, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -1033,7 +1064,7 @@ void lower_slice(Lowering &lowering, const SliceCall &call);
 // that the update fits, as in XLA.
 class SliceUpdateCall : public CallOf<SliceUpdateOp> {
   public:
-    static constexpr int32_t kOp = 33;
+    static constexpr int32_t kOp = 34;
     enum Operand : uint32_t { kDst, kUpdate, kStart };
     static constexpr OperandInfo kOperands[] = {
         {"dst", KPX_READ_WRITE, false},
@@ -1052,7 +1083,7 @@ void lower_slice_update(Lowering &lowering, const SliceUpdateCall &call);
 // Over the last axis.
 class SoftmaxCall : public CallOf<SoftmaxOp> {
   public:
-    static constexpr int32_t kOp = 34;
+    static constexpr int32_t kOp = 35;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -1066,10 +1097,32 @@ class SoftmaxCall : public CallOf<SoftmaxOp> {
 };
 void lower_softmax(Lowering &lowering, const SoftmaxCall &call);
 
+// counts uint32 [S, V], rows int32 [N], tokens and amounts uint32 [N]. counts[rows[n], tokens[n]] += amounts[n],
+// wrapping around, for each n whose place exists.
+class TallyCall : public CallOf<TallyOp> {
+  public:
+    static constexpr int32_t kOp = 36;
+    enum Operand : uint32_t { kCounts, kRows, kTokens, kAmounts };
+    static constexpr OperandInfo kOperands[] = {
+        {"counts", KPX_READ_WRITE, false},
+        {"rows", KPX_READ, false},
+        {"tokens", KPX_READ, false},
+        {"amounts", KPX_READ, false},
+    };
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
+    using CallOf::CallOf;
+
+    const Array &counts() const { return at(kCounts); }
+    const Array &rows() const { return at(kRows); }
+    const Array &tokens() const { return at(kTokens); }
+    const Array &amounts() const { return at(kAmounts); }
+};
+void lower_tally(Lowering &lowering, const TallyCall &call);
+
 // One shape.
 class UnaryCall : public CallOf<UnaryOp> {
   public:
-    static constexpr int32_t kOp = 35;
+    static constexpr int32_t kOp = 37;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -1086,7 +1139,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call);
 // condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
 class WhereCall : public CallOf<WhereOp> {
   public:
-    static constexpr int32_t kOp = 36;
+    static constexpr int32_t kOp = 38;
     enum Operand : uint32_t { kCondition, kA, kB, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"condition", KPX_READ, false},
@@ -1126,6 +1179,7 @@ inline constexpr const char *kDTypeNames[] = {"unknown", "float32", "float16", "
     ROW(paged_sdpa, PagedSDPA) \
     ROW(paged_step, PagedStep) \
     ROW(paged_update, PagedUpdate) \
+    ROW(penalize, Penalize) \
     ROW(projection, Projection) \
     ROW(qkv_heads, QKVHeads) \
     ROW(quantize, Quantize) \
@@ -1143,6 +1197,7 @@ inline constexpr const char *kDTypeNames[] = {"unknown", "float32", "float16", "
     ROW(slice, Slice) \
     ROW(slice_update, SliceUpdate) \
     ROW(softmax, Softmax) \
+    ROW(tally, Tally) \
     ROW(unary, Unary) \
     ROW(where, Where)
 

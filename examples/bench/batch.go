@@ -151,7 +151,10 @@ func (b *bench) lookAtStep(ctx context.Context, e *engine.Engine, clients int) e
 func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch, error) {
 	requests := make([]engine.Request, clients)
 	for i := range requests {
-		requests[i] = engine.Request{Prompt: b.promptOf(i), MaxTokens: b.gens[0], Sampling: b.sampling}
+		requests[i] = engine.Request{
+			Prompt: b.promptOf(i), MaxTokens: b.gens[0], Sampling: b.sampling,
+			RepetitionPenalty: b.repetition, PresencePenalty: b.presence, FrequencyPenalty: b.frequency,
+		}
 	}
 	times := make([][]time.Time, clients)
 	errs := make([]error, clients)

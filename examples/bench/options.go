@@ -30,6 +30,7 @@ type options struct {
 	opNames                                  []string
 	sizes, rows                              []int
 	sampling                                 sample.Params
+	repetition, presence, frequency          float64 // penalties
 	loading                                  model.Options
 }
 
@@ -70,6 +71,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.Float64Var(&o.sampling.TopP, "top-p", 1, "as in decode, with --temp")
 	fs.IntVar(&o.sampling.TopK, "top-k", 0, "as in decode, with --temp")
 	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "as in decode, with --temp")
+	fs.Float64Var(&o.repetition, "repetition-penalty", 1, "with --batch: divides positive logits of tokens that were there before, and multiplies others")
+	fs.Float64Var(&o.presence, "presence-penalty", 0, "with --batch: is subtracted from logits of tokens of the answer")
+	fs.Float64Var(&o.frequency, "frequency-penalty", 0, "with --batch: is subtracted from logits of tokens of the answer for each time they appear")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
 	fs.StringVar(&o.ops, "ops", "", "measure `ops` instead of a model: all, or basenames separated by commas")
 	sizes := fs.String("sizes", "", "with --ops: `elements` of the large operand, with commas (default: three sizes)")

@@ -17,6 +17,9 @@ const CacheGroup = 32
 
 const CacheZero = 128
 
+// The bit of a count that says that the token is in the prompt. Those below count how often it is in the answer.
+const InPromptBit = 31
+
 // DType is one of the kinds below.
 type DType uint32
 
@@ -247,6 +250,26 @@ var sampleParamNames = [NumSampleParams]string{SampleScale: "scale", SampleExpon
 // String returns the name in csrc/ops/ops.def.
 func (k SampleParam) String() string { return nameOf(sampleParamNames[:], uint32(k)) }
 
+// PenaltyParam is one of the kinds below.
+type PenaltyParam uint32
+
+// A row of penalties: the factors of positive and of other logits of tokens that are there already, what is subtracted
+// from those of tokens of the answer, and what is subtracted for each time that they are in it.
+const (
+	PenaltyPositive  PenaltyParam = 0
+	PenaltyOther     PenaltyParam = 1
+	PenaltyPresence  PenaltyParam = 2
+	PenaltyFrequency PenaltyParam = 3
+)
+
+// NumPenaltyParams is how many numbers there are up to the last PenaltyParam.
+const NumPenaltyParams = 4
+
+var penaltyParamNames = [NumPenaltyParams]string{PenaltyPositive: "positive", PenaltyOther: "other", PenaltyPresence: "presence", PenaltyFrequency: "frequency"}
+
+// String returns the name in csrc/ops/ops.def.
+func (k PenaltyParam) String() string { return nameOf(penaltyParamNames[:], uint32(k)) }
+
 // ProjectionEpilogue is one of the kinds below.
 type ProjectionEpilogue uint32
 
@@ -271,7 +294,7 @@ func (k ProjectionEpilogue) String() string { return nameOf(projectionEpilogueNa
 var FusedOps = []string{"attention_projection", "attention_step", "paged_heads", "paged_step", "projection", "qkv_heads"}
 
 // Ops lists the other ops.
-var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &PagedSDPA.Op, &PagedUpdate.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Unary.Op, &Where.Op}
+var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &PagedSDPA.Op, &PagedUpdate.Op, &Penalize.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Tally.Op, &Unary.Op, &Where.Op}
 
 // ArangeParams are the parameters of arange.
 type ArangeParams struct {
@@ -796,6 +819,32 @@ var PagedUpdate = struct {
 	Slots: Operand{Index: 2, Name: "slots", Access: Read, Optional: false},
 }
 
+// PenalizeParams are the parameters of penalize.
+type PenalizeParams struct {
+	Reserved uint32
+}
+
+// Penalize is the op penalize and its operands.
+//
+// logits float32 [N, V], counts uint32 [S, V], penalties float32 [S, 4], a PENALTY each, rows int32 [N]. Row n of
+// logits is changed by row rows[n] of penalties where that of counts is not 0; one that does not exist leaves it
+// unchanged.
+var Penalize = struct {
+	Op
+	Logits, Counts, Penalties, Rows Operand
+}{
+	Op: Op{Name: "penalize", Operands: []Operand{
+		{Index: 0, Name: "logits", Access: Update, Optional: false},
+		{Index: 1, Name: "counts", Access: Read, Optional: false},
+		{Index: 2, Name: "penalties", Access: Read, Optional: false},
+		{Index: 3, Name: "rows", Access: Read, Optional: false},
+	}},
+	Logits:    Operand{Index: 0, Name: "logits", Access: Update, Optional: false},
+	Counts:    Operand{Index: 1, Name: "counts", Access: Read, Optional: false},
+	Penalties: Operand{Index: 2, Name: "penalties", Access: Read, Optional: false},
+	Rows:      Operand{Index: 3, Name: "rows", Access: Read, Optional: false},
+}
+
 // ProjectionParams are the parameters of projection.
 type ProjectionParams struct {
 	GroupSize uint32
@@ -1297,6 +1346,31 @@ var Softmax = struct {
 	}},
 	X:   Operand{Index: 0, Name: "x", Access: Read, Optional: false},
 	Out: Operand{Index: 1, Name: "out", Access: Write, Optional: false},
+}
+
+// TallyParams are the parameters of tally.
+type TallyParams struct {
+	Reserved uint32
+}
+
+// Tally is the op tally and its operands.
+//
+// counts uint32 [S, V], rows int32 [N], tokens and amounts uint32 [N]. counts[rows[n], tokens[n]] += amounts[n],
+// wrapping around, for each n whose place exists.
+var Tally = struct {
+	Op
+	Counts, Rows, Tokens, Amounts Operand
+}{
+	Op: Op{Name: "tally", Operands: []Operand{
+		{Index: 0, Name: "counts", Access: Update, Optional: false},
+		{Index: 1, Name: "rows", Access: Read, Optional: false},
+		{Index: 2, Name: "tokens", Access: Read, Optional: false},
+		{Index: 3, Name: "amounts", Access: Read, Optional: false},
+	}},
+	Counts:  Operand{Index: 0, Name: "counts", Access: Update, Optional: false},
+	Rows:    Operand{Index: 1, Name: "rows", Access: Read, Optional: false},
+	Tokens:  Operand{Index: 2, Name: "tokens", Access: Read, Optional: false},
+	Amounts: Operand{Index: 3, Name: "amounts", Access: Read, Optional: false},
 }
 
 // UnaryParams are the parameters of unary.

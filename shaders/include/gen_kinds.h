@@ -17,6 +17,9 @@
 
 #define CACHE_ZERO 128
 
+// The bit of a count that says that the token is in the prompt. Those below count how often it is in the answer.
+#define IN_PROMPT_BIT 31
+
 // The element types. Bool is one byte, 0 or 1.
 #define DT_FLOAT32 1
 #define DT_FLOAT16 2
@@ -116,6 +119,13 @@
 #define SAMPLE_MIN_P 4
 #define SAMPLE_SEED 5
 #define SAMPLE_COUNTER 7
+
+// A row of penalties: the factors of positive and of other logits of tokens that are there already, what is subtracted
+// from those of tokens of the answer, and what is subtracted for each time that they are in it.
+#define PENALTY_POSITIVE 0
+#define PENALTY_OTHER 1
+#define PENALTY_PRESENCE 2
+#define PENALTY_FREQUENCY 3
 
 // What the projection op does with its products.
 #define PROJECTION_STORE 0

@@ -54,4 +54,38 @@ struct SampleParams {
     uint out_offset;
 };
 
+// tally: amounts of places in counts.
+struct TallyParams {
+    uint n; // amounts
+    uint counts_rows;
+    uint cols; // of counts
+    uint counts_offset;
+    uint counts_row; // strides
+    uint counts_col;
+    uint rows_offset;
+    uint rows_stride;
+    uint tokens_offset;
+    uint tokens_stride;
+    uint amounts_offset;
+    uint amounts_stride;
+};
+
+// penalize: rows of logits, in place.
+struct PenalizeParams {
+    uint n; // logits
+    uint cols;
+    uint logits_offset;
+    uint logits_row; // strides
+    uint logits_col;
+    uint counts_rows;
+    uint counts_offset;
+    uint counts_row;
+    uint counts_col;
+    uint penalties_offset;
+    uint penalties_row;
+    uint penalties_col;
+    uint rows_offset;
+    uint rows_stride;
+};
+
 #endif
