@@ -54,7 +54,11 @@ func (d *cgoDevice) createTensor(bytes int) (unsafe.Pointer, error) {
 func (d *cgoDevice) wrapTensor(data []byte) (unsafe.Pointer, error) {
 	var e C.kpx_error
 	var p *C.kpx_tensor
-	code := C.kpx_tensor_wrap(d.p, unsafe.Pointer(unsafe.SliceData(data)), C.uint64_t(len(data)), &p, &e)
+	bytes := C.uint64_t(len(data))
+	if bytes == 0 {
+		data = make([]byte, 1)
+	}
+	code := C.kpx_tensor_wrap(d.p, unsafe.Pointer(&data[0]), bytes, &p, &e) // &data[0]: see writeTensor
 	if code != C.KPX_OK {
 		return nil, goError(code, &e)
 	}
@@ -77,7 +81,11 @@ func (d *cgoDevice) destroyTensors(tensors []uintptr) {
 
 func (d *cgoDevice) writeTensor(view *nativeArray, stream unsafe.Pointer, data []byte) error {
 	var e C.kpx_error
-	code := C.call_write(unsafe.Pointer(view), (*C.kpx_stream)(stream), unsafe.Pointer(unsafe.SliceData(data)), &e)
+	if len(data) == 0 {
+		data = make([]byte, 1)
+	}
+	// With &data[0], cgo looks for Go pointers only in data, not in the rest of a struct that it may be a part of.
+	code := C.call_write(unsafe.Pointer(view), (*C.kpx_stream)(stream), unsafe.Pointer(&data[0]), &e)
 	if code != C.KPX_OK {
 		return goError(code, &e)
 	}

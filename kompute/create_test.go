@@ -42,6 +42,24 @@ func TestNewCopies(t *testing.T) {
 	require.Equal(t, upTo(4), read(t, x))
 }
 
+// Data may be a part of a struct that has Go pointers, which C never sees.
+func TestDataInsideStructs(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		type holder struct {
+			pointer *int
+			data    [3]float32
+		}
+		h := &holder{pointer: new(7), data: [3]float32{1, 2, 3}}
+		x := tensor(t, d, h.data[:])
+		require.NoError(t, x.Write(bg, h.data[:]))
+		require.Equal(t, h.data[:], read(t, x))
+		require.Equal(t, h.data[:], read(t, wrapped(t, d, h.data[:])))
+		into := &holder{pointer: h.pointer}
+		require.NoError(t, x.ReadInto(bg, into.data[:]))
+		require.Equal(t, h, into)
+	})
+}
+
 func TestRankZeroAndZeroSize(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		scalar := tensor(t, d, []float32{7}, []int{}...)
