@@ -27,16 +27,10 @@ type chooser struct {
 // processor changes logits before the next token of a sequence is chosen.
 type processor func(q *sequence, logits []float32) error
 
-// newChooser returns the chooser of a valid request, or nil if the device can
-// choose.
-func newChooser(r *Request, t *tokenizer.Tokenizer) *chooser {
+// newChooser returns the chooser of a valid request with those penalties, or nil if the
+// device can choose.
+func newChooser(r *Request, p *penalties, t *tokenizer.Tokenizer) *chooser {
 	c := &chooser{logprobs: r.Logprobs, top: r.TopLogprobs, of: r.LogprobsOf}
-	if p := r.RepetitionPenalty; p != 0 && p != 1 {
-		c.processors = append(c.processors, repetition(float32(p)))
-	}
-	if r.PresencePenalty != 0 || r.FrequencyPenalty != 0 {
-		c.processors = append(c.processors, occurrence(float32(r.PresencePenalty), float32(r.FrequencyPenalty)))
-	}
 	if len(r.LogitBias) > 0 {
 		c.processors = append(c.processors, biases(r.LogitBias))
 	}
@@ -52,6 +46,9 @@ func newChooser(r *Request, t *tokenizer.Tokenizer) *chooser {
 	}
 	if len(c.processors) == 0 && !c.logprobs {
 		return nil
+	}
+	if p != nil { // before the others
+		c.processors = slices.Insert(c.processors, 0, p.process())
 	}
 	c.sampler, _ = sample.New(r.Sampling) // was checked
 	return c
@@ -93,38 +90,6 @@ func (c *chooser) choose(q *sequence, logits []float32) (uint32, *generate.Logpr
 		about.ID, about.Value = int(id), float64(raw[id])-norm
 	}
 	return id, about, err
-}
-
-// repetition implements Request.RepetitionPenalty.
-func repetition(penalty float32) processor {
-	seen, counted := map[int32]struct{}{}, 0
-	return func(q *sequence, logits []float32) error {
-		for ; counted < len(q.tokens); counted++ {
-			seen[q.tokens[counted]] = struct{}{}
-		}
-		for id := range seen {
-			if logits[id] > 0 {
-				logits[id] /= penalty
-			} else {
-				logits[id] *= penalty
-			}
-		}
-		return nil
-	}
-}
-
-// occurrence implements Request.PresencePenalty and FrequencyPenalty.
-func occurrence(presence, frequency float32) processor {
-	count, counted := map[int32]int{}, 0
-	return func(q *sequence, logits []float32) error {
-		for counted = max(counted, q.prompt); counted < len(q.tokens); counted++ {
-			count[q.tokens[counted]]++
-		}
-		for id, n := range count {
-			logits[id] -= presence + frequency*float32(n)
-		}
-		return nil
-	}
 }
 
 // biases implements Request.LogitBias.

@@ -29,9 +29,12 @@ func TestProcessors(t *testing.T) {
 			EOS:               []int{1, -1, vocabulary},
 		}
 		q := &sequence{tokens: tokens, prompt: rapid.IntRange(1, len(tokens)).Draw(t, "prompt"), request: &r}
+		for _, id := range tokens[:q.prompt] {
+			r.Prompt = append(r.Prompt, int(id))
+		}
 		logits := rapid.SliceOfN(rapid.Float32Range(-4, 4), vocabulary, vocabulary).Draw(t, "logits")
 		got := slices.Clone(logits)
-		for _, p := range newChooser(&r, nil).processors {
+		for _, p := range newChooser(&r, newPenalties(&r), nil).processors {
 			require.NoError(t, p(q, got))
 		}
 		for id, v := range logits {
@@ -65,7 +68,7 @@ func TestTheHookComesAfterTheFieldsAbove(t *testing.T) {
 		logits[1] = 5
 		return nil
 	}}
-	id, _, err := newChooser(&r, nil).choose(&sequence{request: &r, tokens: []int32{7}, prompt: 1}, []float32{1, 9, 1})
+	id, _, err := newChooser(&r, newPenalties(&r), nil).choose(&sequence{request: &r, tokens: []int32{7}, prompt: 1}, []float32{1, 9, 1})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, id)
 }
@@ -75,7 +78,7 @@ func TestTheHookComesAfterTheFieldsAbove(t *testing.T) {
 func TestLogprobs(t *testing.T) {
 	r := Request{Logprobs: true, TopLogprobs: 3, LogprobsOf: []int{2, 0}, LogitBias: map[int]float64{4: 100}}
 	logits := []float32{1, 3, 2, 3, -1}
-	id, about, err := newChooser(&r, nil).choose(&sequence{request: &r}, logits)
+	id, about, err := newChooser(&r, newPenalties(&r), nil).choose(&sequence{request: &r}, logits)
 	require.NoError(t, err)
 	require.EqualValues(t, 4, id, "the bias decides")
 	sum := 0.0
@@ -98,18 +101,18 @@ func TestLogprobs(t *testing.T) {
 func TestChoiceFails(t *testing.T) {
 	own := errors.New("own")
 	r := Request{Logits: func([]int32, []float32) error { return own }}
-	_, _, err := newChooser(&r, nil).choose(&sequence{request: &r}, []float32{1, 2})
+	_, _, err := newChooser(&r, newPenalties(&r), nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, own)
 	r = Request{LogitBias: map[int]float64{0: math.Inf(-1), 1: math.Inf(-1)}}
-	_, _, err = newChooser(&r, nil).choose(&sequence{request: &r}, []float32{1, 2})
+	_, _, err = newChooser(&r, newPenalties(&r), nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, sample.ErrLogits)
-	require.Nil(t, newChooser(&Request{EOS: []int{1}, RepetitionPenalty: 1}, nil), "the device can choose")
+	require.Nil(t, newChooser(&Request{EOS: []int{1}, RepetitionPenalty: 1.5}, newPenalties(&Request{RepetitionPenalty: 1.5}), nil), "the device can choose")
 }
 
 // A hook that ends its goroutine, as FailNow of a test does, has chosen no token.
 func TestHookEndsItsGoroutine(t *testing.T) {
 	r := Request{Logits: func([]int32, []float32) error { runtime.Goexit(); return nil }}
-	q := &sequence{request: &r, chooser: newChooser(&r, nil)}
+	q := &sequence{request: &r, chooser: newChooser(&r, newPenalties(&r), nil)}
 	f := &pendingStep{pieces: []piece{{sequence: q, chosen: 1}}, onHost: 1, logits: []float32{1, 2}}
 	require.ErrorIs(t, chooseAll(f, 2)[0].err, errNotChosen)
 }
@@ -125,15 +128,16 @@ func BenchmarkChoose(b *testing.B) {
 		tokens[i] = int32(rand.IntN(len(logits)))
 	}
 	for name, r := range map[string]Request{
-		"greedy":          {RepetitionPenalty: 1.1},
-		"topk":            {RepetitionPenalty: 1.1, Sampling: sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20}},
+		"greedy":          {RepetitionPenalty: 1.1, MinTokens: 1, EOS: []int{1}},
+		"topk":            {RepetitionPenalty: 1.1, MinTokens: 1, EOS: []int{1}, Sampling: sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20}},
 		"logprobs greedy": {Logprobs: true},
 		"logprobs 5 topk": {Logprobs: true, TopLogprobs: 5, Sampling: sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20}},
-		"temp":            {RepetitionPenalty: 1.1, Sampling: sample.Params{Temperature: 0.7}},
+		"temp":            {RepetitionPenalty: 1.1, MinTokens: 1, EOS: []int{1}, Sampling: sample.Params{Temperature: 0.7}},
 	} {
 		b.Run(name, func(b *testing.B) {
-			c := newChooser(&r, nil)
-			q := &sequence{request: &r, tokens: tokens, prompt: 100}
+			r.Prompt = make([]int, 100)
+			c := newChooser(&r, newPenalties(&r), nil)
+			q := &sequence{request: &r, tokens: tokens, prompt: len(r.Prompt)}
 			for b.Loop() {
 				if _, _, err := c.choose(q, logits); err != nil {
 					b.Fatal(err)

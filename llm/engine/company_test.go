@@ -51,7 +51,15 @@ func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
 			logits[(banned+len(tokens))%len(logits)] += 3
 			return nil
 		}
+	case 4, 5: // by the device
+		q.Logprobs, q.RepetitionPenalty, q.PresencePenalty, q.FrequencyPenalty = false, 0.8+r.Float64(), r.Float64(), r.NormFloat64()/4
 	}
+	return q
+}
+
+// onHost is the request with tokens that the host chooses, if it has penalties.
+func onHost(q engine.Request) engine.Request {
+	q.Logprobs = q.Logprobs || q.RepetitionPenalty != 0
 	return q
 }
 
@@ -152,10 +160,13 @@ func sameTokensInAnyCompany(d demo, cache kompute.DType) {
 	want := make([]*generate.Result, requests)
 	for i := range all {
 		all[i] = randomRequest(r, prefixes)
-		s, err := alone.Submit(d.Context(), all[i])
+		s, err := alone.Submit(d.Context(), onHost(all[i]))
 		require.NoError(d, err)
 		want[i], err = s.Result(d.Context())
 		require.NoError(d, err)
+		if !all[i].Logprobs {
+			want[i].Logprobs = nil
+		}
 	}
 	// Memory for only two long requests, so some must give up their pages.
 	e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16, Draft: 4, CacheType: cache, BatchInvariant: invariant})

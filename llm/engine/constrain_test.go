@@ -128,6 +128,6 @@ func TestGrammarOfTooMuchWork(t *testing.T) {
 	g, err := grammar.Compile(schema, grammar.NewVocabulary(tok, len(vocabulary)), grammar.Options{})
 	require.NoError(t, err)
 	r := &Request{Grammar: g}
-	_, _, err = newChooser(r, tok).choose(&sequence{request: r}, make([]float32, len(vocabulary)))
+	_, _, err = newChooser(r, newPenalties(r), tok).choose(&sequence{request: r}, make([]float32, len(vocabulary)))
 	require.ErrorIs(t, err, grammar.ErrWork)
 }

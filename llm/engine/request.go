@@ -21,8 +21,8 @@ const MaxTopLogprobs = 20
 
 // Request is a prompt and how to continue it.
 //
-// The tokens of plain requests, with only a prompt, MaxTokens, Sampling, EOS and
-// Stop, are chosen on the device, and the next step is enqueued while one runs.
+// The tokens of requests without the fields from MinTokens on are chosen on the
+// device, and the next step is enqueued while one runs.
 // The fields from MinTokens on need a row of logits on the host for each token, so
 // the host waits for a step with such a request. The tokens are the same either way,
 // and where the device allows it (see [kompute.WithoutBatchInvariance]) they do not
@@ -38,9 +38,6 @@ type Request struct {
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
 
-	// MinTokens is how many tokens come before one of EOS may be chosen. Stop, and
-	// Grammar where nothing can follow, still end the text earlier.
-	MinTokens int
 	// RepetitionPenalty divides positive logits of tokens that the prompt or the
 	// answer contains, and multiplies negative ones (Keskar et al., 2019). At least 1e-30;
 	// 0 and 1 change nothing.
@@ -49,6 +46,10 @@ type Request struct {
 	// contains, and FrequencyPenalty once for each time that it contains them. Both
 	// are finite; 0 changes nothing.
 	PresencePenalty, FrequencyPenalty float64
+
+	// MinTokens is how many tokens come before one of EOS may be chosen. Stop, and
+	// Grammar where nothing can follow, still end the text earlier.
+	MinTokens int
 	// LogitBias is added to the logits of these tokens. math.Inf(-1) forbids one.
 	LogitBias map[int]float64
 	// Logits, if not nil, may change the logits before a token is chosen, after the

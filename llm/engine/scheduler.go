@@ -112,7 +112,7 @@ func (s *scheduler) draft(f *pendingStep) {
 	room := s.draftRoom()
 	for i := range f.pieces {
 		p := &f.pieces[i]
-		if p.chooser != nil || p.pending > 0 || p.first+1 != len(p.tokens) {
+		if p.lookup == nil || p.pending > 0 || p.first+1 != len(p.tokens) {
 			continue
 		}
 		n := min(s.config.Draft, room, len(p.pages)*s.config.PageTokens-len(p.tokens), p.limit-p.generated()-1)
@@ -174,7 +174,7 @@ func (s *scheduler) enqueue(p *piece) {
 func (s *scheduler) admit(q *sequence) {
 	s.admissions++
 	first := q.admission == 0
-	q.admission, q.turn, q.begun, q.on = s.admissions, s.plans, false, s
+	q.admission, q.turn, q.begun, q.on, q.row = s.admissions, s.plans, false, s, s.freeRow()
 	if q.pages = nil; q.shares() {
 		q.pages = s.pages.share(q.tokens)
 	}
@@ -187,6 +187,17 @@ func (s *scheduler) admit(q *sequence) {
 		q.stream.begin(q.fed)
 	}
 	s.running = append(s.running, q)
+}
+
+// freeRow returns the least row that no running sequence has.
+func (s *scheduler) freeRow() int {
+	taken := make([]bool, len(s.running)+1)
+	for _, q := range s.running {
+		if q.row < len(taken) {
+			taken[q.row] = true
+		}
+	}
+	return slices.Index(taken, false)
 }
 
 // fits reports whether there are pages for all tokens that a sequence must be fed,

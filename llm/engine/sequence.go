@@ -16,8 +16,10 @@ type sequence struct {
 	ctx     context.Context
 	answer  *generate.Answer // nil: there are no tokens to generate
 	chooser *chooser         // nil: the device chooses
-	lookup  *lookup          // nil: no drafts
-	embed   *embedding       // nil: tokens are wanted
+	// penalties are those that the device applies before it chooses; nil: none
+	penalties *penalties
+	lookup    *lookup    // nil: no drafts
+	embed     *embedding // nil: tokens are wanted
 	// How the device chooses, except for the number of the draw.
 	params [opdef.SampleParamsSize]uint32
 	limit  int // the most tokens to generate
@@ -36,6 +38,7 @@ type sequence struct {
 	guessed     bool // the last of them has guesses, so only its end will tell how many tokens it chooses
 	// While it runs:
 	on        *scheduler // where it runs; nil: it waits, or has ended
+	row       int        // differs from those of the others that run there, and is less than their largest number
 	fed       int        // tokens whose keys and values are in pages, once the steps in flight are done
 	pages     []*page    // of those tokens, and of the next ones
 	published int        // how many of the pages were offered to others

@@ -27,10 +27,23 @@ type size struct {
 	pages        int
 	mode         mode
 	states       bool // the host gets the states of all rows
+	penalized    bool // the device applies penalties
 	all          bool // a token is chosen after every row, in their order
 	apart        bool // each row is of another sequence
 	slot         int
 }
+
+// table returns where in a step's places the pages of sequences begin.
+func (z size) table() int {
+	n := 5*z.rows + z.chosen
+	if z.penalized {
+		n += z.rows + z.chosen
+	}
+	return n
+}
+
+// amounts returns where in a step's inputs those for the counts of texts begin.
+func (z size) amounts() int { return z.rows + z.chosen*ops.SampleParamsSize }
 
 // step is a captured step of one size, and its operands, which the host writes where
 // the device reads them.
@@ -38,10 +51,12 @@ type step struct {
 	size
 	region *kompute.Region // nil if the device cannot capture it: then it is recorded each time
 	// Where the rows stand, as in nn.Rows, where their tokens are among those of the
-	// ring and of inputs, which of them choose a token, and the pages of sequences.
-	places *kompute.Mapped[int32] // [5*rows + chosen + sequences*pages of each]
-	// The rows' tokens that the host knows, and how each chosen one is sampled.
-	inputs *kompute.Mapped[uint32]  // [rows + chosen*SampleParamsSize]
+	// ring and of inputs, which of them choose a token, if penalized the texts of the
+	// rows and of the chosen ones, and the pages of sequences.
+	places *kompute.Mapped[int32] // [table() + sequences*pages of each]
+	// The rows' tokens that the host knows, how each chosen one is sampled and, if
+	// penalized, what rows add to the counts of their texts.
+	inputs *kompute.Mapped[uint32]  // [amounts(), or with rows more]
 	logits *kompute.Tensor[float32] // [chosen, V], with mode withLogits
 	hidden *kompute.Tensor[float32] // [rows, H], with states
 
@@ -61,7 +76,10 @@ func (t *stepper) capture(z size) (*step, error) {
 	d, sequences := t.model.Device(), min(z.rows, t.config.Sequences)
 	c := &step{
 		size: z, listed: make([]listed, sequences),
-		hostPlaces: make([]int32, 5*z.rows+z.chosen+sequences*z.pages), hostInputs: make([]uint32, z.rows+z.chosen*ops.SampleParamsSize),
+		hostPlaces: make([]int32, z.table()+sequences*z.pages), hostInputs: make([]uint32, z.amounts()),
+	}
+	if z.penalized {
+		c.hostInputs = append(c.hostInputs, make([]uint32, z.rows)...)
 	}
 	var errs [4]error
 	c.places, errs[0] = kompute.NewMapped[int32](d, len(c.hostPlaces))
@@ -95,13 +113,16 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	part := func(first, n int) *kompute.Tensor[int32] { return places.Slice(0, first, first+n) }
 	at := nn.Rows{
 		Positions: part(0, n), Lengths: part(n, n), Slots: part(2*n, n), Sequences: part(3*n, n),
-		Table: part(5*n+k, len(c.listed)*c.pages).Reshape(len(c.listed), c.pages),
+		Table: part(c.table(), len(c.listed)*c.pages).Reshape(len(c.listed), c.pages),
 		Apart: c.apart,
 	}
 	ring := t.ring.Tensor().Reshape(maxInFlight * t.config.Sequences)
 	defer ring.Close()
 	known := ops.Concat(s, 0, ring, inputs.Slice(0, 0, n))
 	tokens := ops.Gather(s, known, part(4*n, n), 0)
+	if c.penalized {
+		ops.Tally(s, t.texts.counts, part(5*n+k, n), tokens, inputs.Slice(0, c.amounts(), c.amounts()+n))
+	}
 	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at, States: c.hidden}
 	if !c.all {
 		pass.Logits = part(5*n, k)
@@ -110,11 +131,14 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	if c.logits != nil {
 		ops.SliceUpdate(s, c.logits, logits)
 	}
+	if c.penalized {
+		ops.Penalize(s, logits, t.texts.counts, t.texts.penalties, part(6*n+k, k))
+	}
 	var ids *kompute.Tensor[uint32]
 	if c.mode == greedy {
 		ids = ops.Greedy(s, logits)
 	} else {
-		ids = ops.Sample(s, logits, inputs.Slice(0, n, len(c.hostInputs)).Reshape(k, ops.SampleParamsSize), ops.At(0))
+		ids = ops.Sample(s, logits, inputs.Slice(0, n, c.amounts()).Reshape(k, ops.SampleParamsSize), ops.At(0))
 	}
 	ops.SliceUpdate(s, t.ring.Tensor(), ids.Reshape(1, k), ops.At(c.slot), ops.At(0))
 }

@@ -23,6 +23,7 @@ type stepper struct {
 	// ring [maxInFlight, Sequences] holds the tokens that the last steps have chosen, for
 	// the next step and for the host.
 	ring  *kompute.Mapped[uint32]
+	texts *texts
 	sizes map[size]*step
 	// started is how many steps were started.
 	started uint64
@@ -33,14 +34,15 @@ type stepper struct {
 
 func newStepper(m model.Model, c *Config) (*stepper, error) {
 	t := &stepper{model: m, config: c, sizes: map[size]*step{}, idle: sample.Params{}.Encode(0)}
-	var errs [3]error
+	var errs [4]error
 	t.stream, errs[0] = m.Device().NewStream()
 	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens, c.CacheType)
 	t.ring, errs[2] = kompute.NewMapped[uint32](m.Device(), maxInFlight, c.Sequences)
+	t.texts, errs[3] = newTexts(m.Device(), c.Sequences, m.Limits().Vocabulary)
 	err := errors.Join(errs[:]...)
 	// The largest steps replace smaller ones for which there is no memory.
 	for slot := 0; slot < maxInFlight && err == nil; slot++ {
-		_, err = t.captured(size{rows: c.mostRows(), chosen: c.Sequences, pages: t.mostPages(), mode: withLogits, states: true, slot: slot})
+		_, err = t.captured(size{rows: c.mostRows(), chosen: c.Sequences, pages: t.mostPages(), mode: withLogits, states: true, penalized: true, slot: slot})
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -54,6 +56,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 // proportionalRows on, up to ChunkTokens.
 func (t *stepper) sizeFor(f *pendingStep) size {
 	z := size{pages: t.visiblePages(f), mode: greedy, slot: f.slot, states: f.embedded > 0}
+	z.penalized = slices.ContainsFunc(f.pieces, func(p piece) bool { return p.penalties != nil })
 	switch {
 	case f.onHost > 0:
 		z.mode = withLogits
@@ -119,7 +122,7 @@ func (t *stepper) start(ctx context.Context, f *pendingStep) error {
 	}
 	t.started++
 	f.step, c.used = c, t.started
-	if err := errors.Join(t.fill(c, f), t.list(c, f)); err != nil {
+	if err := errors.Join(t.fill(c, f), t.list(c, f), t.begin(f)); err != nil {
 		return err
 	}
 	if c.region != nil {
@@ -131,6 +134,18 @@ func (t *stepper) start(ctx context.Context, f *pendingStep) error {
 	}
 	t.stream.RecordInto(&f.done)
 	return errors.Join(err, t.stream.Err())
+}
+
+// begin makes the rows of texts that a step is the first to need.
+func (t *stepper) begin(f *pendingStep) error {
+	for i := range f.pieces {
+		if p := &f.pieces[i]; p.penalties != nil {
+			if err := t.texts.begin(t.stream, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // wait waits for a step.
@@ -155,13 +170,12 @@ func readRows(ctx context.Context, into *[]float32, from *kompute.Tensor[float32
 
 // list updates the step's page table: row i belongs to piece i.
 func (t *stepper) list(c *step, f *pendingStep) error {
-	table := 5*c.rows + c.chosen
 	for i := range f.pieces {
 		p, l := &f.pieces[i], &c.listed[i]
 		if l.admission != p.admission {
 			*l = listed{admission: p.admission}
 		}
-		from := table + i*c.pages + l.pages
+		from := c.table() + i*c.pages + l.pages
 		if l.pages == len(p.pages) {
 			continue
 		}
@@ -180,9 +194,9 @@ func (t *stepper) list(c *step, f *pendingStep) error {
 // fill writes the other operands of a step.
 func (t *stepper) fill(c *step, f *pendingStep) error {
 	n, page, ring := c.rows, int32(t.config.PageTokens), maxInFlight*t.config.Sequences
-	places := c.hostPlaces[:5*n+c.chosen]
+	places := c.hostPlaces[:c.table()]
 	positions, lengths, slots, sequences, sources := places[:n], places[n:2*n], places[2*n:3*n], places[3*n:4*n], places[4*n:5*n]
-	chosen, tokens, params := places[5*n:], c.hostInputs[:n], c.hostInputs[n:]
+	chosen, tokens, params := places[5*n:5*n+c.chosen], c.hostInputs[:n], c.hostInputs[n:c.amounts()]
 	clear(places)
 	for k := range c.chosen {
 		copy(params[k*ops.SampleParamsSize:], t.idle)
@@ -214,7 +228,35 @@ func (t *stepper) fill(c *step, f *pendingStep) error {
 	for ; row < n; row++ { // not used
 		slots[row], sources[row], tokens[row] = -1, int32(ring+row), 0
 	}
+	if c.penalized {
+		c.fillTexts(f)
+	}
 	return errors.Join(c.places.Poke(places, 0), c.inputs.Poke(c.hostInputs, 0))
+}
+
+// fillTexts writes which text each row and each chosen token of a step belongs to, -1 where
+// there are no penalties, and what the rows add to the counts of these texts.
+func (c *step) fillTexts(f *pendingStep) {
+	ofRows, ofChosen := c.hostPlaces[5*c.rows+c.chosen:][:c.rows], c.hostPlaces[6*c.rows+c.chosen:][:c.chosen]
+	amounts := c.hostInputs[c.amounts():]
+	for _, texts := range [][]int32{ofRows, ofChosen} {
+		for i := range texts {
+			texts[i] = -1
+		}
+	}
+	row := 0
+	for i := range f.pieces {
+		p := &f.pieces[i]
+		if p.penalties != nil {
+			for j := range p.count {
+				ofRows[row+j], amounts[row+j] = int32(p.row), p.penalties.amount(p.first+j)
+			}
+			for j := range p.chosen {
+				ofChosen[p.at+j] = int32(p.row)
+			}
+		}
+		row += p.count
+	}
 }
 
 // captured returns the step of a size, which is captured when it is first needed.
@@ -244,7 +286,7 @@ func (t *stepper) captured(z size) (*step, error) {
 // replaces reports whether a step of the larger size z can do what one of the smaller does.
 func (z size) replaces(smaller size) bool {
 	return z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.mode == withLogits &&
-		(z.states || !smaller.states) && (smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
+		(z.states || !smaller.states) && (z.penalized || !smaller.penalized) && (smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
 }
 
 // close frees everything once the device is done with it.
@@ -254,6 +296,9 @@ func (t *stepper) close() error {
 		errs = append(errs, c.close()) // a step that replaces others is closed repeatedly, which does nothing
 	}
 	errs = append(errs, t.ring.Close())
+	if t.texts != nil {
+		errs = append(errs, t.texts.close())
+	}
 	if t.pool != nil {
 		errs = append(errs, t.pool.Close())
 	}

@@ -61,11 +61,14 @@ func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream
 // sequence makes the sequence of a valid request.
 func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
 	q := e.newSequence(ctx, r.Prompt)
-	q.request, q.chooser = r, newChooser(r, e.tokenizer)
+	p := newPenalties(r)
+	if q.request, q.chooser = r, newChooser(r, p, e.tokenizer); q.chooser == nil {
+		q.penalties = p
+	}
 	q.limit = min(r.MaxTokens, e.config.Context-len(r.Prompt)+1) // the last token is not fed, and needs no place
 	q.answer = generate.NewAnswer(e.tokenizer, r.EOS, q.limit, r.Stop)
 	copy(q.params[:], r.Sampling.Encode(0))
-	if e.config.Draft > 0 && q.chooser == nil {
+	if e.config.Draft > 0 && q.chooser == nil && p == nil {
 		q.lookup = &lookup{}
 		q.lookup.accept(q.tokens)
 	}

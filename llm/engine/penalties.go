@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/internal/opdef"
+	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/ops"
+)
+
+// penalties are those of a request, in the form of ops.Penalize; nil: there are none.
+type penalties struct {
+	values fallback.Penalties
+	// first tells which tokens of the prompt are the first of their kind. Only those are
+	// counted, since a count has one bit for the prompt.
+	first []bool
+}
+
+func newPenalties(r *Request) *penalties {
+	repetition := r.RepetitionPenalty
+	if repetition == 0 {
+		repetition = 1
+	}
+	if repetition == 1 && r.PresencePenalty == 0 && r.FrequencyPenalty == 0 {
+		return nil
+	}
+	p := &penalties{first: make([]bool, len(r.Prompt))}
+	p.values[opdef.PenaltyPositive], p.values[opdef.PenaltyOther] = float32(1/repetition), float32(repetition)
+	p.values[opdef.PenaltyPresence], p.values[opdef.PenaltyFrequency] = float32(r.PresencePenalty), float32(r.FrequencyPenalty)
+	seen := map[int]bool{}
+	for i, id := range r.Prompt {
+		p.first[i] = !seen[id]
+		seen[id] = true
+	}
+	return p
+}
+
+// amount returns what token at of a sequence adds to the count of its kind.
+func (p *penalties) amount(at int) uint32 {
+	switch {
+	case at >= len(p.first):
+		return 1
+	case p.first[at]:
+		return ops.InPrompt
+	}
+	return 0
+}
+
+// process changes logits on the host, for a request that needs other processors, too.
+func (p *penalties) process() processor {
+	counts, counted := map[int32]uint32{}, 0
+	return func(q *sequence, logits []float32) error {
+		for ; counted < len(q.tokens); counted++ {
+			counts[q.tokens[counted]] += p.amount(counted)
+		}
+		for id, n := range counts {
+			logits[id] = p.values.Apply(logits[id], n)
+		}
+		return nil
+	}
+}
+
+// texts are the texts of running requests whose penalties the device applies: sequence q has
+// row q.row.
+type texts struct {
+	counts     *kompute.Tensor[uint32]  // [Sequences, V], as in ops.Penalize
+	penalties  *kompute.Tensor[float32] // [Sequences, PenaltiesSize]
+	admissions []uint64                 // of the sequence that each row belongs to
+}
+
+func newTexts(d *kompute.Device, sequences, vocabulary int) (*texts, error) {
+	x := &texts{admissions: make([]uint64, sequences)}
+	var errs [2]error
+	x.counts, errs[0] = kompute.Zeros[uint32](d, sequences, vocabulary)
+	x.penalties, errs[1] = kompute.Zeros[float32](d, sequences, ops.PenaltiesSize)
+	return x, errors.Join(errs[:]...)
+}
+
+// begin makes the row of a piece that of its sequence, if it is not yet. The row then has the tokens
+// before the piece, which are not fed because others have filled their pages; the step counts the others.
+func (x *texts) begin(s *kompute.Stream, p *piece) error {
+	if x.admissions[p.row] == p.admission {
+		return nil
+	}
+	d := s.Device()
+	sc := s.Scope()
+	defer sc.Close()
+	row := []ops.Position{ops.At(p.row), ops.At(0)}
+	ops.SliceUpdate(s, x.counts, ops.Fill(s, uint32(0), 1, x.counts.Shape()[1]), row...)
+	values, err := kompute.New(d, p.penalties.values[:], 1, ops.PenaltiesSize)
+	if err != nil {
+		return err
+	}
+	ops.SliceUpdate(s, x.penalties, values, row...)
+	if err := values.Close(); err != nil {
+		return err
+	}
+	if p.first > 0 {
+		if err := x.add(s, d, p); err != nil {
+			return err
+		}
+	}
+	x.admissions[p.row] = p.admission
+	return s.Err()
+}
+
+// add counts the tokens before a piece.
+func (x *texts) add(s *kompute.Stream, d *kompute.Device, p *piece) error {
+	ids, each := make([]uint32, p.first), make([]uint32, p.first)
+	for i := range ids {
+		ids[i], each[i] = uint32(p.tokens[i]), p.penalties.amount(i)
+	}
+	tokens, err := kompute.New(d, ids, len(ids))
+	if err != nil {
+		return err
+	}
+	amounts, err := kompute.New(d, each, len(each))
+	if err != nil {
+		return errors.Join(err, tokens.Close())
+	}
+	ops.Tally(s, x.counts, ops.Fill(s, int32(p.row), len(ids)), tokens, amounts)
+	return errors.Join(tokens.Close(), amounts.Close())
+}
+
+func (x *texts) close() error { return errors.Join(x.counts.Close(), x.penalties.Close()) }
