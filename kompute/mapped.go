@@ -12,8 +12,8 @@ import (
 // in each replay and that the host reads while the next replays run, or the other
 // way round.
 //
-// The memory may be slow for the device, so do not use it for large tensors.
-// Read and Write of Tensor wait for all work that uses it. A nil or zero Mapped
+// The memory may be slow for the device, so use it for large tensors only if the
+// device just writes them. Peek and Poke may be called concurrently. Read and Write of Tensor wait for all work that uses it. A nil or zero Mapped
 // is a tensor that failed with ErrInvalid.
 type Mapped[T Element] struct{ t *Tensor[T] }
 
@@ -80,14 +80,25 @@ func (m *Mapped[T]) access(what string, from, n int, f func(elements []T)) error
 	if from < 0 || from > t.Size()-n {
 		return t.v.refused(what, fmt.Sprintf("%d elements from %d on", n, from), ErrShape)
 	}
-	st.dev.mu.Lock() // keeps the memory from being freed
-	defer st.dev.mu.Unlock()
-	if err := t.v.usable(); err != nil {
-		return t.v.refused(what, "", err)
-	}
-	if err := st.hostAccess(what); err != nil {
+	if err := t.v.useMapped(what); err != nil {
 		return err
 	}
+	defer func() {
+		st.dev.mu.Lock()
+		defer st.dev.mu.Unlock()
+		st.leave()
+	}()
 	f(array.Storage[T](array.Array{Data: st.mapped()})[from : from+n])
 	return nil
+}
+
+// useMapped keeps the memory from being freed until leave, without holding up other users of the device: copying a row
+// of logits takes as long as enqueuing a step.
+func (v *View) useMapped(what string) error {
+	v.st.dev.mu.Lock()
+	defer v.st.dev.mu.Unlock()
+	if err := v.usable(); err != nil {
+		return v.refused(what, "", err)
+	}
+	return v.st.use(what)
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/kompute-go/kompute-go/fallback"
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
@@ -59,10 +60,11 @@ func (c *chooser) accept(id int) bool {
 	return c != nil && c.constraint != nil && c.constraint.accept(id)
 }
 
-// rows are copies of logits that processors change.
+// rows are spare copies of logits.
 var rows = sync.Pool{New: func() any { return new([]float32) }}
 
-// choose returns the next token of q and, if requested, its log-probability.
+// choose returns the next token of q and, if requested, its log-probability. It may change
+// logits.
 func (c *chooser) choose(q *sequence, logits []float32) (uint32, *generate.Logprob, error) {
 	var about *generate.Logprob
 	var norm float64
@@ -74,7 +76,7 @@ func (c *chooser) choose(q *sequence, logits []float32) (uint32, *generate.Logpr
 			about.Of = append(about.Of, generate.Logprob{ID: id, Value: float64(logits[id]) - norm})
 		}
 	}
-	if len(c.processors) > 0 {
+	if about != nil && len(c.processors) > 0 {
 		row := rows.Get().(*[]float32)
 		defer rows.Put(row)
 		*row = append((*row)[:0], logits...)
@@ -165,13 +167,19 @@ func chooseAll(f *pendingStep, vocabulary int) []choice {
 		if p.chooser == nil || p.chosen == 0 || p.ended.Load() {
 			continue
 		}
-		row := f.logits[p.at*vocabulary:][:vocabulary]
-		wg.Go(func() {
-			c := &out[p.at]
-			c.err = errNotChosen
-			c.id, c.about, c.err = p.chooser.choose(p.sequence, row)
-		})
+		wg.Go(func() { out[p.at].from(f.step.forHost, p, vocabulary) })
 	}
 	wg.Wait()
 	return out
+}
+
+// from makes the choice for a piece from its row of logits.
+func (c *choice) from(logits *kompute.Mapped[float32], p *piece, vocabulary int) {
+	row := rows.Get().(*[]float32)
+	defer rows.Put(row)
+	*row = slices.Grow((*row)[:0], vocabulary)[:vocabulary]
+	if c.err = logits.Peek(*row, p.at*vocabulary); c.err == nil {
+		c.err = errNotChosen
+		c.id, c.about, c.err = p.chooser.choose(p.sequence, *row)
+	}
 }

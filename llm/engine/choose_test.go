@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
@@ -113,7 +114,13 @@ func TestChoiceFails(t *testing.T) {
 func TestHookEndsItsGoroutine(t *testing.T) {
 	r := Request{Logits: func([]int32, []float32) error { runtime.Goexit(); return nil }}
 	q := &sequence{request: &r, chooser: newChooser(&r, newPenalties(&r), nil)}
-	f := &pendingStep{pieces: []piece{{sequence: q, chosen: 1}}, onHost: 1, logits: []float32{1, 2}}
+	d, err := kompute.Open("cpu")
+	require.NoError(t, err)
+	defer d.Close()
+	logits, err := kompute.NewMapped[float32](d, 1, 2)
+	require.NoError(t, err)
+	defer logits.Close()
+	f := &pendingStep{pieces: []piece{{sequence: q, chosen: 1}}, onHost: 1, step: &step{forHost: logits}}
 	require.ErrorIs(t, chooseAll(f, 2)[0].err, errNotChosen)
 }
 

@@ -12,7 +12,6 @@ type pendingStep struct {
 	step         *step
 	done         kompute.Event
 	tokens       []uint32
-	logits       []float32 // the rows that the host chooses from
 	states       []float32 // the rows that the host needs
 }
 

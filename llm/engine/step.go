@@ -26,6 +26,7 @@ type size struct {
 	rows, chosen int
 	pages        int
 	mode         mode
+	logits       int  // how many of the chosen rows, the first ones, the host gets logits of, with mode withLogits
 	states       bool // the host gets the states of all rows
 	penalized    bool // the device applies penalties
 	all          bool // a token is chosen after every row, in their order
@@ -56,9 +57,10 @@ type step struct {
 	places *kompute.Mapped[int32] // [table() + sequences*pages of each]
 	// The rows' tokens that the host knows, how each chosen one is sampled and, if
 	// penalized, what rows add to the counts of their texts.
-	inputs *kompute.Mapped[uint32]  // [amounts(), or with rows more]
-	logits *kompute.Tensor[float32] // [chosen, V], with mode withLogits
-	hidden *kompute.Tensor[float32] // [rows, H], with states
+	inputs *kompute.Mapped[uint32] // [amounts(), or with rows more]
+	// forHost [logits, V] is where the host finds logits; nil: it needs none
+	forHost *kompute.Mapped[float32]
+	hidden  *kompute.Tensor[float32] // [rows, H], with states
 
 	hostPlaces []int32
 	hostInputs []uint32
@@ -84,8 +86,8 @@ func (t *stepper) capture(z size) (*step, error) {
 	var errs [4]error
 	c.places, errs[0] = kompute.NewMapped[int32](d, len(c.hostPlaces))
 	c.inputs, errs[1] = kompute.NewMapped[uint32](d, len(c.hostInputs))
-	if z.mode == withLogits {
-		c.logits, errs[2] = kompute.Zeros[float32](d, z.chosen, t.model.Limits().Vocabulary)
+	if z.logits > 0 {
+		c.forHost, errs[2] = kompute.NewMapped[float32](d, z.logits, t.model.Limits().Vocabulary)
 	}
 	if z.states {
 		c.hidden, errs[3] = kompute.Zeros[float32](d, z.rows, t.model.Limits().Width)
@@ -128,8 +130,8 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 		pass.Logits = part(5*n, k)
 	}
 	logits := t.model.ForwardRows(s, pass)
-	if c.logits != nil {
-		ops.SliceUpdate(s, c.logits, logits)
+	if c.forHost != nil {
+		ops.SliceUpdate(s, c.forHost.Tensor(), logits.Slice(0, 0, c.logits))
 	}
 	if c.penalized {
 		ops.Penalize(s, logits, t.texts.counts, t.texts.penalties, part(6*n+k, k))
@@ -148,11 +150,9 @@ func (c *step) close() error {
 	if c.region != nil {
 		errs = append(errs, c.region.Close())
 	}
-	errs = append(errs, c.places.Close(), c.inputs.Close())
-	for _, m := range []*kompute.Tensor[float32]{c.logits, c.hidden} {
-		if m != nil {
-			errs = append(errs, m.Close())
-		}
+	errs = append(errs, c.places.Close(), c.inputs.Close(), c.forHost.Close())
+	if c.hidden != nil {
+		errs = append(errs, c.hidden.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -42,7 +42,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	err := errors.Join(errs[:]...)
 	// The largest steps replace smaller ones for which there is no memory.
 	for slot := 0; slot < maxInFlight && err == nil; slot++ {
-		_, err = t.captured(size{rows: c.mostRows(), chosen: c.Sequences, pages: t.mostPages(), mode: withLogits, states: true, penalized: true, slot: slot})
+		_, err = t.captured(size{rows: c.mostRows(), chosen: c.Sequences, pages: t.mostPages(), mode: withLogits, logits: c.Sequences, states: true, penalized: true, slot: slot})
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -55,6 +55,15 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 // step takes nearly as long with few rows as with many, and a power of two from
 // proportionalRows on, up to ChunkTokens.
 func (t *stepper) sizeFor(f *pendingStep) size {
+	z := t.rowsFor(f)
+	for z.logits = min(f.onHost, 1); z.logits < f.onHost; {
+		z.logits = min(4*z.logits, z.chosen)
+	}
+	return z
+}
+
+// rowsFor is sizeFor without the number of rows that the host gets logits of.
+func (t *stepper) rowsFor(f *pendingStep) size {
 	z := size{pages: t.visiblePages(f), mode: greedy, slot: f.slot, states: f.embedded > 0}
 	z.penalized = slices.ContainsFunc(f.pieces, func(p piece) bool { return p.penalties != nil })
 	switch {
@@ -151,11 +160,11 @@ func (t *stepper) begin(f *pendingStep) error {
 // wait waits for a step.
 func (t *stepper) wait(ctx context.Context, f *pendingStep) error { return f.done.Wait(ctx) }
 
-// read gets the tokens that a step has chosen, and the logits that the host wants.
+// read gets the tokens that a step has chosen, and the states that the host wants.
 func (t *stepper) read(ctx context.Context, f *pendingStep) error {
 	f.tokens = slices.Grow(f.tokens[:0], f.chosen)[:f.chosen]
 	err := t.ring.Peek(f.tokens, f.slot*t.config.Sequences)
-	return errors.Join(err, readRows(ctx, &f.logits, f.step.logits, f.onHost), readRows(ctx, &f.states, f.step.hidden, f.embedded))
+	return errors.Join(err, readRows(ctx, &f.states, f.step.hidden, f.embedded))
 }
 
 // readRows reads the first n rows of a matrix, which may be none.
@@ -285,7 +294,7 @@ func (t *stepper) captured(z size) (*step, error) {
 
 // replaces reports whether a step of the larger size z can do what one of the smaller does.
 func (z size) replaces(smaller size) bool {
-	return z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.mode == withLogits &&
+	return z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.mode == withLogits && z.logits >= smaller.logits &&
 		(z.states || !smaller.states) && (z.penalized || !smaller.penalized) && (smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
 }
 
