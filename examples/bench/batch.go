@@ -154,6 +154,7 @@ func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch,
 		requests[i] = engine.Request{
 			Prompt: b.promptOf(i), MaxTokens: b.gens[0], Sampling: b.sampling,
 			RepetitionPenalty: b.repetition, PresencePenalty: b.presence, FrequencyPenalty: b.frequency,
+			Logprobs: b.logprobs,
 		}
 	}
 	times := make([][]time.Time, clients)

@@ -93,8 +93,8 @@ func (o *options) check() error {
 		return errors.New("--batch: one length of prompts, and one number of at least 2 tokens")
 	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || o.region || slices.Max(o.depths) > 0):
 		return errors.New("--batch excludes --threads, --eager, --region and --n-depth")
-	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.context != 0 || o.textFile != "" || o.batchInvariant || o.penalizes() || strings.Contains(o.device, ",")):
-		return errors.New("--draft, --chunk, --context, --text, penalties, --batch-invariance and several devices need --batch")
+	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.context != 0 || o.textFile != "" || o.batchInvariant || o.chooses() || strings.Contains(o.device, ",")):
+		return errors.New("--draft, --chunk, --context, --text, penalties, --logprobs, --batch-invariance and several devices need --batch")
 	case o.batchInvariant && o.batchVariant:
 		return errors.New("--batch-invariance and --no-batch-invariance exclude each other")
 	case len(o.batch) > 0 && slices.Max(o.batch) > mostSequences/(1+o.draft):
@@ -105,7 +105,10 @@ func (o *options) check() error {
 	return errors.Join(o.sampling.Validate(), o.checkPlot())
 }
 
-func (o *options) penalizes() bool { return o.repetition != 1 || o.presence != 0 || o.frequency != 0 }
+// chooses reports whether tokens are chosen by more than --temp and filters.
+func (o *options) chooses() bool {
+	return o.repetition != 1 || o.presence != 0 || o.frequency != 0 || o.logprobs
+}
 
 // checkContext rejects tests that the model has no room for: they would fail only when their turn comes, or measure
 // fewer tokens than they are named for.

@@ -31,6 +31,7 @@ type options struct {
 	sizes, rows                              []int
 	sampling                                 sample.Params
 	repetition, presence, frequency          float64 // penalties
+	logprobs                                 bool
 	loading                                  model.Options
 }
 
@@ -74,6 +75,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.Float64Var(&o.repetition, "repetition-penalty", 1, "with --batch: divides positive logits of tokens that were there before, and multiplies others")
 	fs.Float64Var(&o.presence, "presence-penalty", 0, "with --batch: is subtracted from logits of tokens of the answer")
 	fs.Float64Var(&o.frequency, "frequency-penalty", 0, "with --batch: is subtracted from logits of tokens of the answer for each time they appear")
+	fs.BoolVar(&o.logprobs, "logprobs", false, "with --batch: ask for log-probabilities, so that the host chooses tokens")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
 	fs.StringVar(&o.ops, "ops", "", "measure `ops` instead of a model: all, or basenames separated by commas")
 	sizes := fs.String("sizes", "", "with --ops: `elements` of the large operand, with commas (default: three sizes)")
