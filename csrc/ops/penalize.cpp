@@ -6,8 +6,8 @@ void lower_penalize(Lowering &lowering, const PenalizeCall &call) {
     const Array &logits = call.logits(), &counts = call.counts(), &penalties = call.penalties(), &rows = call.rows();
     if (logits.dtype != DT_FLOAT32 || counts.dtype != DT_UINT32 || penalties.dtype != DT_FLOAT32 ||
         rows.dtype != DT_INT32)
-        invalid("dtypes {}, {}, {} and {}", dtype_name(logits.dtype), dtype_name(counts.dtype), dtype_name(penalties.dtype),
-                dtype_name(rows.dtype));
+        invalid("dtypes {}, {}, {} and {}", dtype_name(logits.dtype), dtype_name(counts.dtype),
+                dtype_name(penalties.dtype), dtype_name(rows.dtype));
     if (logits.rank != 2 || counts.rank != 2 || counts.dim(1) != logits.dim(1) || penalties.rank != 2 ||
         penalties.dim(0) != counts.dim(0) || penalties.dim(1) != PENALTY_FREQUENCY + 1 || rows.rank != 1 ||
         rows.dim(0) != logits.dim(0))
