@@ -13,8 +13,9 @@ import (
 // way round.
 //
 // The memory may be slow for the device, so use it for large tensors only if the
-// device just writes them. Peek and Poke may be called concurrently. Read and Write of Tensor wait for all work that uses it. A nil or zero Mapped
-// is a tensor that failed with ErrInvalid.
+// device just writes them. Read and Write of Tensor wait for all work that uses it.
+// Peek and Poke may be called concurrently for elements that no Poke among them
+// writes. A nil or zero Mapped is a tensor that failed with ErrInvalid.
 type Mapped[T Element] struct{ t *Tensor[T] }
 
 // NewMapped makes a mapped tensor of zeros. Errors are as for New.

@@ -1,8 +1,10 @@
 package kompute
 
 import (
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -80,4 +82,35 @@ func TestMappedRefuses(t *testing.T) {
 		require.NoError(t, m.Peek(nil, 0))
 		require.NoError(t, m.Close())
 	}, WithMemoryBudget(1<<20))
+}
+
+// Memory is freed only once nobody copies it, and goroutines may copy it at once.
+func TestPeekWhileOthersClose(t *testing.T) {
+	for _, name := range []string{"cpu", "auto"} {
+		d, err := Open(name)
+		require.NoError(t, err)
+		m, err := NewMapped[float32](d, 1<<16)
+		require.NoError(t, err)
+		require.NoError(t, m.Poke([]float32{1, 2, 3}, 1<<16-3))
+		var peeks sync.WaitGroup
+		var begun sync.WaitGroup
+		begun.Add(4)
+		for range 4 {
+			peeks.Go(func() {
+				into := make([]float32, 1<<16)
+				assert.NoError(t, m.Peek(into, 0))
+				begun.Done()
+				for err := error(nil); err == nil; err = m.Peek(into, 0) {
+					assert.Equal(t, []float32{0, 1, 2, 3}, into[1<<16-4:])
+				}
+				assert.ErrorIs(t, m.Peek(into, 0), ErrClosed)
+			})
+		}
+		begun.Wait()
+		if name == "cpu" {
+			require.NoError(t, m.Close())
+		}
+		require.NoError(t, d.Close())
+		peeks.Wait()
+	}
 }

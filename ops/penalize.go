@@ -17,7 +17,7 @@ const InPrompt uint32 = 1 << opdef.InPromptBit
 // PenaltiesSize is the length of a row of the penalties of [Penalize].
 const PenaltiesSize = opdef.NumPenaltyParams
 
-// Penalize lowers logits [N, V] of tokens that a text already contains, in place, and
+// Penalize changes logits [N, V] of tokens that a text already contains, in place, and
 // returns logits. counts [S, V] tell what S texts contain: the bit [InPrompt] of a count
 // that the token is in the prompt, the bits below how often it is in the answer.
 // penalties [S, PenaltiesSize] are those of each text, and rows [N] say which text a row of
@@ -35,8 +35,8 @@ const PenaltiesSize = opdef.NumPenaltyParams
 // # Errors
 //
 // ErrShape if logits or counts do not have two axes, or the others do not match them;
-// ErrInvalid if logits repeat elements (a
-// broadcast view), are wrapped memory ([kompute.Wrap]), or share elements with the others.
+// ErrInvalid if logits repeat elements (a broadcast view), are wrapped memory
+// ([kompute.Wrap]), or share elements with the others.
 func Penalize(s *kompute.Stream, logits *kompute.Tensor[float32], counts *kompute.Tensor[uint32], penalties *kompute.Tensor[float32], rows *kompute.Tensor[int32]) *kompute.Tensor[float32] {
 	c := newCall(s, opdef.Penalize.Op)
 	ll := input(c, opdef.Penalize.Logits, logits)

@@ -39,6 +39,10 @@ func TestChoices(t *testing.T) {
 			_, err := e.SubmitChoices(d.Context(), request, n)
 			require.ErrorIs(d, err, kompute.ErrInvalid)
 		}
+		// The device counts the tokens of shared pages for each answer.
+		request.RepetitionPenalty, request.PresencePenalty = 1.7, 0.5
+		d.requireChoices(alone, e, request, 4)
+		request.RepetitionPenalty, request.PresencePenalty = 0, 0
 		// Here a token is chosen after most rows of the first steps, but not after all.
 		request.Prompt = prompt[:2]
 		for _, c := range []engine.Config{{Sequences: 32, Context: 128}, {Sequences: 32, Context: 128, ChunkTokens: 15}} {
@@ -60,10 +64,13 @@ func (d demo) requireChoices(alone, e *engine.Engine, request engine.Request, n 
 		require.NoError(d, err)
 		one := request
 		one.Sampling.Seed += uint64(i)
-		s, err := alone.Submit(d.Context(), one)
+		s, err := alone.Submit(d.Context(), onHost(one))
 		require.NoError(d, err)
 		want, err := s.Result(d.Context())
 		require.NoError(d, err)
+		if !one.Logprobs {
+			want.Logprobs = nil
+		}
 		requireSame(d, want, got)
 	}
 }

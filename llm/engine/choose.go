@@ -49,7 +49,7 @@ func newChooser(r *Request, p *penalties, t *tokenizer.Tokenizer) *chooser {
 		return nil
 	}
 	if p != nil { // before the others
-		c.processors = slices.Insert(c.processors, 0, p.process())
+		c.processors = slices.Insert(c.processors, 0, p.processor())
 	}
 	c.sampler, _ = sample.New(r.Sampling) // was checked
 	return c
@@ -155,31 +155,29 @@ type choice struct {
 var errNotChosen = errors.New("engine: Logits has ended its goroutine instead of returning")
 
 // chooseAll chooses the tokens of the pieces that need it from their rows of
-// logits, concurrently.
-func chooseAll(f *pendingStep, vocabulary int) []choice {
+// logits, concurrently. It fails if logits cannot be read.
+func chooseAll(f *pendingStep, logits *kompute.Mapped[float32], vocabulary int) ([]choice, error) {
 	if f.onHost == 0 {
-		return nil
+		return nil, nil
 	}
-	out := make([]choice, f.onHost)
+	out, unread := make([]choice, f.onHost), make([]error, f.onHost)
 	var wg sync.WaitGroup
 	for i := range f.pieces {
 		p := &f.pieces[i]
 		if p.chooser == nil || p.chosen == 0 || p.ended.Load() {
 			continue
 		}
-		wg.Go(func() { out[p.at].from(f.step.forHost, p, vocabulary) })
+		wg.Go(func() {
+			row := rows.Get().(*[]float32)
+			defer rows.Put(row)
+			*row = slices.Grow((*row)[:0], vocabulary)[:vocabulary]
+			if unread[p.at] = logits.Peek(*row, p.at*vocabulary); unread[p.at] == nil {
+				c := &out[p.at]
+				c.err = errNotChosen
+				c.id, c.about, c.err = p.chooser.choose(p.sequence, *row)
+			}
+		})
 	}
 	wg.Wait()
-	return out
-}
-
-// from makes the choice for a piece from its row of logits.
-func (c *choice) from(logits *kompute.Mapped[float32], p *piece, vocabulary int) {
-	row := rows.Get().(*[]float32)
-	defer rows.Put(row)
-	*row = slices.Grow((*row)[:0], vocabulary)[:vocabulary]
-	if c.err = logits.Peek(*row, p.at*vocabulary); c.err == nil {
-		c.err = errNotChosen
-		c.id, c.about, c.err = p.chooser.choose(p.sequence, *row)
-	}
+	return out, errors.Join(unread...)
 }

@@ -120,8 +120,15 @@ func TestHookEndsItsGoroutine(t *testing.T) {
 	logits, err := kompute.NewMapped[float32](d, 1, 2)
 	require.NoError(t, err)
 	defer logits.Close()
-	f := &pendingStep{pieces: []piece{{sequence: q, chosen: 1}}, onHost: 1, step: &step{forHost: logits}}
-	require.ErrorIs(t, chooseAll(f, 2)[0].err, errNotChosen)
+	f := &pendingStep{pieces: []piece{{sequence: q, chosen: 1}}, onHost: 1}
+	all, err := chooseAll(f, logits, 2)
+	require.NoError(t, err)
+	require.ErrorIs(t, all[0].err, errNotChosen)
+	// Logits that cannot be read are no choice of a request, but a step that has failed.
+	require.NoError(t, logits.Close())
+	all, err = chooseAll(f, logits, 2)
+	require.ErrorIs(t, err, kompute.ErrClosed)
+	require.NoError(t, all[0].err)
 }
 
 // BenchmarkChoose measures the host's choice from a row of a large vocabulary.
@@ -145,8 +152,10 @@ func BenchmarkChoose(b *testing.B) {
 			r.Prompt = make([]int, 100)
 			c := newChooser(&r, newPenalties(&r), nil)
 			q := &sequence{request: &r, tokens: tokens, prompt: len(r.Prompt)}
+			row := make([]float32, len(logits))
 			for b.Loop() {
-				if _, _, err := c.choose(q, logits); err != nil {
+				copy(row, logits) // they are changed
+				if _, _, err := c.choose(q, row); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -51,15 +51,17 @@ func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
 			logits[(banned+len(tokens))%len(logits)] += 3
 			return nil
 		}
-	case 4, 5: // by the device
+	case 4: // by the device, as below
 		q.Logprobs, q.RepetitionPenalty, q.PresencePenalty, q.FrequencyPenalty = false, 0.8+r.Float64(), r.Float64(), r.NormFloat64()/4
+	case 5:
+		q.Logprobs, q.PresencePenalty, q.FrequencyPenalty = false, 2*r.Float64(), r.NormFloat64()
 	}
 	return q
 }
 
 // onHost is the request with tokens that the host chooses, if it has penalties.
 func onHost(q engine.Request) engine.Request {
-	q.Logprobs = q.Logprobs || q.RepetitionPenalty != 0
+	q.Logprobs = q.Logprobs || q.RepetitionPenalty != 0 || q.PresencePenalty != 0 || q.FrequencyPenalty != 0
 	return q
 }
 

@@ -47,8 +47,8 @@ func (p *penalties) amount(at int) uint32 {
 	return 0
 }
 
-// process changes logits on the host, for a request that needs other processors, too.
-func (p *penalties) process() processor {
+// processor changes logits on the host, for a request that needs other processors, too.
+func (p *penalties) processor() processor {
 	counts, counted := map[int32]uint32{}, 0
 	return func(q *sequence, logits []float32) error {
 		for ; counted < len(q.tokens); counted++ {
@@ -66,29 +66,31 @@ func (p *penalties) process() processor {
 type texts struct {
 	counts     *kompute.Tensor[uint32]  // [Sequences, V], as in ops.Penalize
 	penalties  *kompute.Tensor[float32] // [Sequences, PenaltiesSize]
+	none       *kompute.Tensor[uint32]  // [1, V] of zeros
 	admissions []uint64                 // of the sequence that each row belongs to
 }
 
 func newTexts(d *kompute.Device, sequences, vocabulary int) (*texts, error) {
 	x := &texts{admissions: make([]uint64, sequences)}
-	var errs [2]error
+	var errs [3]error
 	x.counts, errs[0] = kompute.Zeros[uint32](d, sequences, vocabulary)
 	x.penalties, errs[1] = kompute.Zeros[float32](d, sequences, ops.PenaltiesSize)
+	x.none, errs[2] = kompute.Zeros[uint32](d, 1, vocabulary)
 	return x, errors.Join(errs[:]...)
 }
 
 // begin makes the row of a piece that of its sequence, if it is not yet. The row then has the tokens
-// before the piece, which are not fed because others have filled their pages; the step counts the others.
+// before the piece, which are not fed because others have filled their pages; the step itself counts the
+// tokens of the piece.
 func (x *texts) begin(s *kompute.Stream, p *piece) error {
 	if x.admissions[p.row] == p.admission {
 		return nil
 	}
-	d := s.Device()
 	sc := s.Scope()
 	defer sc.Close()
 	row := []ops.Position{ops.At(p.row), ops.At(0)}
-	ops.SliceUpdate(s, x.counts, ops.Fill(s, uint32(0), 1, x.counts.Shape()[1]), row...)
-	values, err := kompute.New(d, p.penalties.values[:], 1, ops.PenaltiesSize)
+	ops.SliceUpdate(s, x.counts, x.none, row...)
+	values, err := kompute.New(s.Device(), p.penalties.values[:], 1, ops.PenaltiesSize)
 	if err != nil {
 		return err
 	}
@@ -96,26 +98,24 @@ func (x *texts) begin(s *kompute.Stream, p *piece) error {
 	if err := values.Close(); err != nil {
 		return err
 	}
-	if p.first > 0 {
-		if err := x.add(s, d, p); err != nil {
-			return err
-		}
+	if err := x.add(s, p); err != nil {
+		return err
 	}
 	x.admissions[p.row] = p.admission
 	return s.Err()
 }
 
 // add counts the tokens before a piece.
-func (x *texts) add(s *kompute.Stream, d *kompute.Device, p *piece) error {
+func (x *texts) add(s *kompute.Stream, p *piece) error {
 	ids, each := make([]uint32, p.first), make([]uint32, p.first)
 	for i := range ids {
 		ids[i], each[i] = uint32(p.tokens[i]), p.penalties.amount(i)
 	}
-	tokens, err := kompute.New(d, ids, len(ids))
+	tokens, err := kompute.New(s.Device(), ids, len(ids))
 	if err != nil {
 		return err
 	}
-	amounts, err := kompute.New(d, each, len(each))
+	amounts, err := kompute.New(s.Device(), each, len(each))
 	if err != nil {
 		return errors.Join(err, tokens.Close())
 	}
@@ -123,4 +123,6 @@ func (x *texts) add(s *kompute.Stream, d *kompute.Device, p *piece) error {
 	return errors.Join(tokens.Close(), amounts.Close())
 }
 
-func (x *texts) close() error { return errors.Join(x.counts.Close(), x.penalties.Close()) }
+func (x *texts) close() error {
+	return errors.Join(x.counts.Close(), x.penalties.Close(), x.none.Close())
+}

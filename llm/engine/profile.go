@@ -54,7 +54,7 @@ func (t *stepper) profile(ctx context.Context, times int) ([]StepProfile, error)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, StepProfile{Rows: c.rows, Chosen: c.chosen, Sampled: c.mode != greedy, RegionProfile: p})
+		all = append(all, StepProfile{Rows: c.rows, Chosen: c.chosen, Sampled: c.sampled, RegionProfile: p})
 	}
 	slices.SortFunc(all, func(a, b StepProfile) int {
 		return cmp.Or(cmp.Compare(a.Rows, b.Rows), cmp.Compare(a.Chosen, b.Chosen))

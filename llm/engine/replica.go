@@ -75,8 +75,12 @@ func (r *replica) work(f *pendingStep) error {
 	if err == nil {
 		err = r.steps.read(e.stopped, f)
 	}
+	if err != nil {
+		return err
+	}
+	host, err := chooseAll(f, r.steps.logits[f.slot], e.limits.Vocabulary)
 	if err == nil {
-		r.finish(f, chooseAll(f, e.limits.Vocabulary))
+		r.finish(f, host)
 	}
 	return err
 }

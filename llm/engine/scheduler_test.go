@@ -53,6 +53,18 @@ func TestRowsOfAStep(t *testing.T) {
 			q.lookup.accept(tokens)
 			s.admit(q)
 			q.fed, q.pages = rapid.IntRange(0, len(tokens)-1).Draw(t, "fed"), s.pages.share(nil)
+			if rapid.IntRange(0, 3).Draw(t, "leaves") == 0 && len(s.running) > 1 {
+				gone := s.running[rapid.IntRange(0, len(s.running)-1).Draw(t, "who")]
+				s.leave(gone)
+				s.admit(gone)
+				gone.fed, gone.pages = 0, s.pages.share(nil)
+			}
+		}
+		taken := map[int]bool{}
+		for _, q := range s.running {
+			require.False(t, taken[q.row], "another sequence has row %d", q.row)
+			require.Less(t, q.row, c.Sequences)
+			taken[q.row] = true
 		}
 		var f pendingStep
 		require.True(t, s.plan(&f))

@@ -38,7 +38,7 @@ type sequence struct {
 	guessed     bool // the last of them has guesses, so only its end will tell how many tokens it chooses
 	// While it runs:
 	on        *scheduler // where it runs; nil: it waits, or has ended
-	row       int        // differs from those of the others that run there, and is less than their largest number
+	row       int        // differs from those of the others that run there; less than Config.Sequences
 	fed       int        // tokens whose keys and values are in pages, once the steps in flight are done
 	pages     []*page    // of those tokens, and of the next ones
 	published int        // how many of the pages were offered to others

@@ -10,23 +10,14 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// mode selects how the tokens of a step are chosen.
-type mode uint8
-
-const (
-	greedy     mode = iota // on the device, all of them greedily
-	sampled                // on the device
-	withLogits             // on the device, and the host also gets logits to choose by itself
-)
-
-// size is how many rows a step has, after how many of them a token is chosen,
+// size is how many rows a step has, after how many of them the device chooses a token,
 // and how, and how many pages of each sequence it sees. Each of the steps in flight
 // has operands of its own, and so regions of its own.
 type size struct {
 	rows, chosen int
 	pages        int
-	mode         mode
-	logits       int  // how many of the chosen rows, the first ones, the host gets logits of, with mode withLogits
+	sampled      bool // not all tokens greedily
+	logits       int  // how many of the chosen rows, the first ones, the host gets the logits of, to choose by itself
 	states       bool // the host gets the states of all rows
 	penalized    bool // the device applies penalties
 	all          bool // a token is chosen after every row, in their order
@@ -34,8 +25,8 @@ type size struct {
 	slot         int
 }
 
-// table returns where in a step's places the pages of sequences begin.
-func (z size) table() int {
+// tableAt returns where in a step's places the pages of sequences begin.
+func (z size) tableAt() int {
 	n := 5*z.rows + z.chosen
 	if z.penalized {
 		n += z.rows + z.chosen
@@ -43,8 +34,8 @@ func (z size) table() int {
 	return n
 }
 
-// amounts returns where in a step's inputs those for the counts of texts begin.
-func (z size) amounts() int { return z.rows + z.chosen*ops.SampleParamsSize }
+// amountsAt returns where in a step's inputs those for the counts of texts begin.
+func (z size) amountsAt() int { return z.rows + z.chosen*ops.SampleParamsSize }
 
 // step is a captured step of one size, and its operands, which the host writes where
 // the device reads them.
@@ -54,13 +45,11 @@ type step struct {
 	// Where the rows stand, as in nn.Rows, where their tokens are among those of the
 	// ring and of inputs, which of them choose a token, if penalized the texts of the
 	// rows and of the chosen ones, and the pages of sequences.
-	places *kompute.Mapped[int32] // [table() + sequences*pages of each]
+	places *kompute.Mapped[int32] // [tableAt() + sequences*pages of each]
 	// The rows' tokens that the host knows, how each chosen one is sampled and, if
 	// penalized, what rows add to the counts of their texts.
-	inputs *kompute.Mapped[uint32] // [amounts(), or with rows more]
-	// forHost [logits, V] is where the host finds logits; nil: it needs none
-	forHost *kompute.Mapped[float32]
-	hidden  *kompute.Tensor[float32] // [rows, H], with states
+	inputs *kompute.Mapped[uint32]  // [amountsAt(), or with rows more]
+	hidden *kompute.Tensor[float32] // [rows, H], with states
 
 	hostPlaces []int32
 	hostInputs []uint32
@@ -78,19 +67,16 @@ func (t *stepper) capture(z size) (*step, error) {
 	d, sequences := t.model.Device(), min(z.rows, t.config.Sequences)
 	c := &step{
 		size: z, listed: make([]listed, sequences),
-		hostPlaces: make([]int32, z.table()+sequences*z.pages), hostInputs: make([]uint32, z.amounts()),
+		hostPlaces: make([]int32, z.tableAt()+sequences*z.pages), hostInputs: make([]uint32, z.amountsAt()),
 	}
 	if z.penalized {
 		c.hostInputs = append(c.hostInputs, make([]uint32, z.rows)...)
 	}
-	var errs [4]error
+	var errs [3]error
 	c.places, errs[0] = kompute.NewMapped[int32](d, len(c.hostPlaces))
 	c.inputs, errs[1] = kompute.NewMapped[uint32](d, len(c.hostInputs))
-	if z.logits > 0 {
-		c.forHost, errs[2] = kompute.NewMapped[float32](d, z.logits, t.model.Limits().Vocabulary)
-	}
 	if z.states {
-		c.hidden, errs[3] = kompute.Zeros[float32](d, z.rows, t.model.Limits().Width)
+		c.hidden, errs[2] = kompute.Zeros[float32](d, z.rows, t.model.Limits().Width)
 	}
 	err := errors.Join(errs[:]...)
 	if err == nil && !t.uncaptured {
@@ -115,7 +101,7 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	part := func(first, n int) *kompute.Tensor[int32] { return places.Slice(0, first, first+n) }
 	at := nn.Rows{
 		Positions: part(0, n), Lengths: part(n, n), Slots: part(2*n, n), Sequences: part(3*n, n),
-		Table: part(c.table(), len(c.listed)*c.pages).Reshape(len(c.listed), c.pages),
+		Table: part(c.tableAt(), len(c.listed)*c.pages).Reshape(len(c.listed), c.pages),
 		Apart: c.apart,
 	}
 	ring := t.ring.Tensor().Reshape(maxInFlight * t.config.Sequences)
@@ -123,24 +109,24 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	known := ops.Concat(s, 0, ring, inputs.Slice(0, 0, n))
 	tokens := ops.Gather(s, known, part(4*n, n), 0)
 	if c.penalized {
-		ops.Tally(s, t.texts.counts, part(5*n+k, n), tokens, inputs.Slice(0, c.amounts(), c.amounts()+n))
+		ops.Tally(s, t.texts.counts, part(5*n+k, n), tokens, inputs.Slice(0, c.amountsAt(), c.amountsAt()+n))
 	}
 	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at, States: c.hidden}
 	if !c.all {
 		pass.Logits = part(5*n, k)
 	}
 	logits := t.model.ForwardRows(s, pass)
-	if c.forHost != nil {
-		ops.SliceUpdate(s, c.forHost.Tensor(), logits.Slice(0, 0, c.logits))
+	if c.logits > 0 {
+		ops.SliceUpdate(s, t.logits[c.slot].Tensor(), logits.Slice(0, 0, c.logits))
 	}
 	if c.penalized {
 		ops.Penalize(s, logits, t.texts.counts, t.texts.penalties, part(6*n+k, k))
 	}
 	var ids *kompute.Tensor[uint32]
-	if c.mode == greedy {
-		ids = ops.Greedy(s, logits)
+	if c.sampled {
+		ids = ops.Sample(s, logits, inputs.Slice(0, n, c.amountsAt()).Reshape(k, ops.SampleParamsSize), ops.At(0))
 	} else {
-		ids = ops.Sample(s, logits, inputs.Slice(0, n, c.amounts()).Reshape(k, ops.SampleParamsSize), ops.At(0))
+		ids = ops.Greedy(s, logits)
 	}
 	ops.SliceUpdate(s, t.ring.Tensor(), ids.Reshape(1, k), ops.At(c.slot), ops.At(0))
 }
@@ -150,7 +136,7 @@ func (c *step) close() error {
 	if c.region != nil {
 		errs = append(errs, c.region.Close())
 	}
-	errs = append(errs, c.places.Close(), c.inputs.Close(), c.forHost.Close())
+	errs = append(errs, c.places.Close(), c.inputs.Close())
 	if c.hidden != nil {
 		errs = append(errs, c.hidden.Close())
 	}

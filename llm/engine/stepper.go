@@ -24,7 +24,9 @@ type stepper struct {
 	// the next step and for the host.
 	ring  *kompute.Mapped[uint32]
 	texts *texts
-	sizes map[size]*step
+	// logits [Sequences, V], for each of the steps in flight, are those from which the host chooses.
+	logits [maxInFlight]*kompute.Mapped[float32]
+	sizes  map[size]*step
 	// started is how many steps were started.
 	started uint64
 	idle    []uint32 // the sampling parameters of a row that is not used
@@ -34,15 +36,18 @@ type stepper struct {
 
 func newStepper(m model.Model, c *Config) (*stepper, error) {
 	t := &stepper{model: m, config: c, sizes: map[size]*step{}, idle: sample.Params{}.Encode(0)}
-	var errs [4]error
+	var errs [4 + maxInFlight]error
 	t.stream, errs[0] = m.Device().NewStream()
 	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens, c.CacheType)
 	t.ring, errs[2] = kompute.NewMapped[uint32](m.Device(), maxInFlight, c.Sequences)
 	t.texts, errs[3] = newTexts(m.Device(), c.Sequences, m.Limits().Vocabulary)
+	for slot := range t.logits {
+		t.logits[slot], errs[4+slot] = kompute.NewMapped[float32](m.Device(), c.Sequences, m.Limits().Vocabulary)
+	}
 	err := errors.Join(errs[:]...)
 	// The largest steps replace smaller ones for which there is no memory.
 	for slot := 0; slot < maxInFlight && err == nil; slot++ {
-		_, err = t.captured(size{rows: c.mostRows(), chosen: c.Sequences, pages: t.mostPages(), mode: withLogits, logits: c.Sequences, states: true, penalized: true, slot: slot})
+		_, err = t.captured(size{rows: c.mostRows(), chosen: c.Sequences, pages: t.mostPages(), sampled: true, logits: c.Sequences, states: true, penalized: true, slot: slot})
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -64,14 +69,9 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 
 // rowsFor is sizeFor without the number of rows that the host gets logits of.
 func (t *stepper) rowsFor(f *pendingStep) size {
-	z := size{pages: t.visiblePages(f), mode: greedy, slot: f.slot, states: f.embedded > 0}
+	z := size{pages: t.visiblePages(f), slot: f.slot, states: f.embedded > 0}
 	z.penalized = slices.ContainsFunc(f.pieces, func(p piece) bool { return p.penalties != nil })
-	switch {
-	case f.onHost > 0:
-		z.mode = withLogits
-	case slices.ContainsFunc(f.pieces, func(p piece) bool { return p.chosen > 0 && !p.request.Sampling.Greedy() }):
-		z.mode = sampled
-	}
+	z.sampled = f.onHost > 0 || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.chosen > 0 && !p.request.Sampling.Greedy() })
 	if f.rows == f.chosen {
 		z.rows = min(1<<bits.Len(uint(f.rows-1)), t.config.Sequences)
 		z.chosen, z.all = z.rows, true
@@ -184,7 +184,7 @@ func (t *stepper) list(c *step, f *pendingStep) error {
 		if l.admission != p.admission {
 			*l = listed{admission: p.admission}
 		}
-		from := c.table() + i*c.pages + l.pages
+		from := c.tableAt() + i*c.pages + l.pages
 		if l.pages == len(p.pages) {
 			continue
 		}
@@ -203,9 +203,9 @@ func (t *stepper) list(c *step, f *pendingStep) error {
 // fill writes the other operands of a step.
 func (t *stepper) fill(c *step, f *pendingStep) error {
 	n, page, ring := c.rows, int32(t.config.PageTokens), maxInFlight*t.config.Sequences
-	places := c.hostPlaces[:c.table()]
+	places := c.hostPlaces[:c.tableAt()]
 	positions, lengths, slots, sequences, sources := places[:n], places[n:2*n], places[2*n:3*n], places[3*n:4*n], places[4*n:5*n]
-	chosen, tokens, params := places[5*n:5*n+c.chosen], c.hostInputs[:n], c.hostInputs[n:c.amounts()]
+	chosen, tokens, params := places[5*n:5*n+c.chosen], c.hostInputs[:n], c.hostInputs[n:c.amountsAt()]
 	clear(places)
 	for k := range c.chosen {
 		copy(params[k*ops.SampleParamsSize:], t.idle)
@@ -247,10 +247,10 @@ func (t *stepper) fill(c *step, f *pendingStep) error {
 // there are no penalties, and what the rows add to the counts of these texts.
 func (c *step) fillTexts(f *pendingStep) {
 	ofRows, ofChosen := c.hostPlaces[5*c.rows+c.chosen:][:c.rows], c.hostPlaces[6*c.rows+c.chosen:][:c.chosen]
-	amounts := c.hostInputs[c.amounts():]
-	for _, texts := range [][]int32{ofRows, ofChosen} {
-		for i := range texts {
-			texts[i] = -1
+	amounts := c.hostInputs[c.amountsAt():]
+	for _, of := range [][]int32{ofRows, ofChosen} {
+		for i := range of {
+			of[i] = -1
 		}
 	}
 	row := 0
@@ -294,7 +294,7 @@ func (t *stepper) captured(z size) (*step, error) {
 
 // replaces reports whether a step of the larger size z can do what one of the smaller does.
 func (z size) replaces(smaller size) bool {
-	return z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.mode == withLogits && z.logits >= smaller.logits &&
+	return z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.sampled && z.logits >= smaller.logits &&
 		(z.states || !smaller.states) && (z.penalized || !smaller.penalized) && (smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
 }
 
@@ -304,9 +304,9 @@ func (t *stepper) close() error {
 	for _, c := range t.sizes {
 		errs = append(errs, c.close()) // a step that replaces others is closed repeatedly, which does nothing
 	}
-	errs = append(errs, t.ring.Close())
-	if t.texts != nil {
-		errs = append(errs, t.texts.close())
+	errs = append(errs, t.ring.Close(), t.texts.close())
+	for _, m := range t.logits {
+		errs = append(errs, m.Close())
 	}
 	if t.pool != nil {
 		errs = append(errs, t.pool.Close())

@@ -37,7 +37,17 @@ func TestSizesFit(t *testing.T) {
 		if rows == chosen {
 			chosen = rapid.IntRange(0, rows-1).Draw(t, "fewer")
 		}
-		z := (&stepper{config: c}).sizeFor(&pendingStep{rows: rows, chosen: chosen})
+		onHost := rapid.IntRange(0, chosen).Draw(t, "on the host")
+		s := &stepper{config: c}
+		z := s.sizeFor(&pendingStep{rows: rows, chosen: chosen, onHost: onHost})
+		require.GreaterOrEqual(t, z.logits, onHost)
+		require.LessOrEqual(t, z.logits, z.chosen)
+		require.Equal(t, onHost > 0, z.logits > 0)
+		largest := size{rows: c.mostRows(), chosen: c.Sequences, pages: s.mostPages(), sampled: true, logits: c.Sequences, states: true, penalized: true}
+		z.penalized = true
+		require.True(t, largest.replaces(z))
+		largest.penalized = false
+		require.False(t, largest.replaces(z), "it applies no penalties")
 		require.False(t, z.all, "rows without a token among others")
 		require.GreaterOrEqual(t, z.rows, rows)
 		require.LessOrEqual(t, z.rows, c.mostRows())

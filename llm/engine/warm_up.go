@@ -13,8 +13,8 @@ import (
 // WarmUp compiles the kernels that steps need, so that no request waits for them: a driver may take a second for one,
 // and a step of a new size has some fifteen. It captures a step of every size that generates, greedily or not, or has
 // pieces of prompts, on every device, and discards it; for a model without a head, the steps of embeddings. What the
-// cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is loaded, not compiled. Steps that give the host logits, or the
-// states of a model that generates, are not prepared.
+// cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is loaded, not compiled. Steps with penalties, and those that give
+// the host logits, or the states of a model that generates, are not prepared.
 //
 // It stops between two steps when ctx ends, and returns the context's error, and when a request was submitted, which
 // has to wait for the step that is being prepared; then it returns [ErrBusy]. It also fails with the errors of the
