@@ -99,6 +99,10 @@ func (o *options) check() error {
 		return errors.New("--batch-invariance and --no-batch-invariance exclude each other")
 	case len(o.batch) > 0 && slices.Max(o.batch) > mostSequences/(1+o.draft):
 		return fmt.Errorf("--batch: %d clients with --draft %d are more than %d rows of a step", slices.Max(o.batch), o.draft, mostSequences)
+	case !(o.repetition >= 1e-30 && o.repetition <= math.MaxFloat32):
+		return fmt.Errorf("--repetition-penalty: want a number of at least 1e-30 that a float32 can hold, not %v", o.repetition)
+	case !(math.Abs(o.presence) <= math.MaxFloat32 && math.Abs(o.frequency) <= math.MaxFloat32):
+		return errors.New("--presence-penalty and --frequency-penalty: want numbers that a float32 can hold")
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}

@@ -71,6 +71,13 @@ func TestHugeNumbers(t *testing.T) {
 	requireRefused(t, "--profile: 65537 is more than 65536", "--profile", "65537")
 	requireRefused(t, "--batch: 16385 clients with --draft 0 are more than 16384 rows", "--batch", "1,16385")
 	requireRefused(t, "--batch: 8192 clients with --draft 2 are more", "--batch", "1,8192", "--draft", "2")
+	for _, penalty := range []string{"0", "-1", "1e-40", "NaN", "1e39"} {
+		requireRefused(t, "--repetition-penalty: want a number of at least 1e-30", "--batch", "1", "--repetition-penalty", penalty)
+	}
+	for _, name := range []string{"--presence-penalty", "--frequency-penalty"} {
+		requireRefused(t, "--presence-penalty and --frequency-penalty: want numbers", "--batch", "1", name, "-Inf")
+		requireRefused(t, "--presence-penalty and --frequency-penalty: want numbers", "--batch", "1", name, "NaN")
+	}
 	requireRefused(t, "--sizes: 1073741825 is more than", "--ops", "copy", "--sizes", "4096,1073741825")
 	requireRefused(t, "--rows: 1048577 is more than", "--ops", "quantized_matmul", "--sizes", "4096", "--rows", "1048577")
 	const context = "exceed the model's context of 4096"

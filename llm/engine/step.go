@@ -25,13 +25,16 @@ type size struct {
 	slot         int
 }
 
+// textsAt returns where in a step's places the texts of its rows begin, and then those of the
+// chosen ones, if it is penalized.
+func (z size) textsAt() int { return 5*z.rows + z.chosen }
+
 // tableAt returns where in a step's places the pages of sequences begin.
 func (z size) tableAt() int {
-	n := 5*z.rows + z.chosen
 	if z.penalized {
-		n += z.rows + z.chosen
+		return z.textsAt() + z.rows + z.chosen
 	}
-	return n
+	return z.textsAt()
 }
 
 // amountsAt returns where in a step's inputs those for the counts of texts begin.
@@ -109,7 +112,7 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 	known := ops.Concat(s, 0, ring, inputs.Slice(0, 0, n))
 	tokens := ops.Gather(s, known, part(4*n, n), 0)
 	if c.penalized {
-		ops.Tally(s, t.texts.counts, part(5*n+k, n), tokens, inputs.Slice(0, c.amountsAt(), c.amountsAt()+n))
+		ops.Tally(s, t.texts.counts, part(c.textsAt(), n), tokens, inputs.Slice(0, c.amountsAt(), c.amountsAt()+n))
 	}
 	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at, States: c.hidden}
 	if !c.all {
@@ -120,7 +123,7 @@ func (t *stepper) record(s *kompute.Stream, c *step) {
 		ops.SliceUpdate(s, t.logits[c.slot].Tensor(), logits.Slice(0, 0, c.logits))
 	}
 	if c.penalized {
-		ops.Penalize(s, logits, t.texts.counts, t.texts.penalties, part(6*n+k, k))
+		ops.Penalize(s, logits, t.texts.counts, t.texts.penalties, part(c.textsAt()+n, k))
 	}
 	var ids *kompute.Tensor[uint32]
 	if c.sampled {

@@ -205,7 +205,7 @@ func (t *stepper) fill(c *step, f *pendingStep) error {
 	n, page, ring := c.rows, int32(t.config.PageTokens), maxInFlight*t.config.Sequences
 	places := c.hostPlaces[:c.tableAt()]
 	positions, lengths, slots, sequences, sources := places[:n], places[n:2*n], places[2*n:3*n], places[3*n:4*n], places[4*n:5*n]
-	chosen, tokens, params := places[5*n:5*n+c.chosen], c.hostInputs[:n], c.hostInputs[n:c.amountsAt()]
+	chosen, tokens, params := places[5*n:c.textsAt()], c.hostInputs[:n], c.hostInputs[n:c.amountsAt()]
 	clear(places)
 	for k := range c.chosen {
 		copy(params[k*ops.SampleParamsSize:], t.idle)
@@ -246,13 +246,11 @@ func (t *stepper) fill(c *step, f *pendingStep) error {
 // fillTexts writes which text each row and each chosen token of a step belongs to, -1 where
 // there are no penalties, and what the rows add to the counts of these texts.
 func (c *step) fillTexts(f *pendingStep) {
-	ofRows, ofChosen := c.hostPlaces[5*c.rows+c.chosen:][:c.rows], c.hostPlaces[6*c.rows+c.chosen:][:c.chosen]
-	amounts := c.hostInputs[c.amountsAt():]
-	for _, of := range [][]int32{ofRows, ofChosen} {
-		for i := range of {
-			of[i] = -1
-		}
+	texts, amounts := c.hostPlaces[c.textsAt():c.tableAt()], c.hostInputs[c.amountsAt():]
+	for i := range texts {
+		texts[i] = -1
 	}
+	ofRows, ofChosen := texts[:c.rows], texts[c.rows:]
 	row := 0
 	for i := range f.pieces {
 		p := &f.pieces[i]
