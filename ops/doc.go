@@ -26,8 +26,8 @@
 //
 // Operands may be any views: transposed, sliced, broadcast, at any offset. A
 // result is always contiguous, and belongs to the innermost open scope of the
-// stream. Only [SliceUpdate], [PagedUpdate], [Tally] and [Penalize] return one of
-// their operands, which they change in place. A result without elements costs no work.
+// stream. Only [SliceUpdate], [PagedUpdate], [Tally], [Penalize] and [Mask] return one
+// of their operands, which they change in place. A result without elements costs no work.
 //
 // Floats of every type are computed in float32 and rounded once, to nearest
 // even, when a 16-bit result is stored. Integers are computed in their own type

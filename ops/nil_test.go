@@ -30,7 +30,7 @@ func nilCalls(s *kompute.Stream) map[string]errorer {
 		"Gather":          ops.Gather(s, x, i, 0), "TakeAlongAxis": ops.TakeAlongAxis(s, x, u, -1),
 		"LayerNorm": ops.LayerNorm(s, x, x, x, 0), "RMSNorm": ops.RMSNorm(s, x, x, 0), "MatMul": ops.MatMul(s, x, x),
 		"PagedSDPA": ops.PagedSDPA(s, x, x, x, ops.PagedSDPAParams{}), "PagedUpdate": ops.PagedUpdate(s, x, x, i),
-		"Penalize": ops.Penalize(s, x, u, x, i), "Tally": ops.Tally(s, u, i, u, u),
+		"Penalize": ops.Penalize(s, x, u, x, i), "Tally": ops.Tally(s, u, i, u, u), "Mask": ops.Mask(s, x, u),
 		"Pad": ops.Pad(s, x, 0, [2]int{1, 1}), "PadEdge": ops.PadEdge(s, x),
 		"Quantize": words, "Quantize scales": scales, "Quantize biases": biases,
 		"QuantizedGather": ops.QuantizedGather[float32](s, u, x, x, i, q),

@@ -14,8 +14,8 @@ var sliceUpdateCPU = onCPU(func(a []array.Array, p *opdef.SliceUpdateParams) err
 })
 
 // SliceUpdate writes update into dst, in place, from the position start on, and
-// returns dst. It, [PagedUpdate], [Tally] and [Penalize] are the only ops that change
-// an operand: every view of dst's storage sees the change, in the order of the
+// returns dst. It, [PagedUpdate], [Tally], [Penalize] and [Mask] are the only ops that
+// change an operand: every view of dst's storage sees the change, in the order of the
 // stream. dst may itself be a view; only its elements are written.
 //
 // update has dst's rank and fits into it. start is one of

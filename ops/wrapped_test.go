@@ -33,6 +33,9 @@ func TestWrappedMemoryIsNotUpdated(t *testing.T) {
 				"penalize": func(s *kompute.Stream) *kompute.Tensor[float32] {
 					return ops.Penalize(s, x.Reshape(2, 2), ops.Fill(s, uint32(1), 2, 2), ops.Fill(s, float32(9), 2, 4), ops.Fill(s, int32(0), 2))
 				},
+				"mask": func(s *kompute.Stream) *kompute.Tensor[float32] {
+					return ops.Mask(s, x.Reshape(2, 2), ops.Fill(s, uint32(0), 2, 1))
+				},
 			} {
 				s, err := dev.NewStream()
 				require.NoError(t, err)

@@ -790,6 +790,25 @@ def tally(f):
         f.add(name, {"counts": counts, "rows": rows, "tokens": tokens, "amounts": amounts}, sums[:s * v].reshape(s, v))
 
 
+def mask(f):
+    def case(name, n, v, logit_views=(), bit_views=(), stored=None, words=None):
+        r = rng("mask " + name)
+        logits, words = normal(r, stored or (n, v), scale=4.0), words or (n, (v + 31) // 32)
+        some, which = integers(r, 0, 2**32, words, U32), integers(r, 0, 4, words)
+        allowed = mx.where(which == 0, mx.zeros_like(some), mx.where(which == 1, ~mx.zeros_like(some), some))
+        seen, bits = view(logits, logit_views), view(allowed, bit_views)
+        place = mx.arange(v)
+        stays = (bits[:, place // 32] >> (place % 32).astype(U32)) & 1
+        f.add(name, {"logits": logits, "allowed": allowed}, mx.where(stays > 0, seen, -INF),
+              views={"logits": logit_views, "allowed": bit_views})
+
+    case("rows", 4, 96)
+    case("rest", 3, 301)
+    case("one", 1, 1)
+    case("views", 3, 70, [["transpose", 1, 0], ["slice", 1, 2, 72, 1]], [["slice", 1, 1, 7, 2]], (75, 3), (3, 7))
+    case("broadcast", 5, 40, [], [["broadcast", 5, 2]], None, (1, 2))
+
+
 def paged_sdpa(f):
     def case(name, dtype, cache, rows, hq, hkv, d, page, table, sequences, lengths, scale=None):
         r = rng("paged_sdpa " + name)
@@ -1092,7 +1111,7 @@ def main():
     mx.set_default_device(mx.cpu)
     FOLDER.mkdir(parents=True, exist_ok=True)
     total = [0, 0]
-    for make in (arange, binary, cast, concat, copy, dequantize, fill, gather, gather_axis, layer_norm, matmul, pad,
+    for make in (arange, binary, cast, concat, copy, dequantize, fill, gather, gather_axis, layer_norm, mask, matmul, pad,
                  paged_sdpa, paged_update, penalize, quantize,
                  quantized_gather, quantized_matmul, random, reduce, repeat, rms_norm, rope, sample, scan, scatter, sdpa, silu_mul, slice_update,
                  slices, softmax, tally, unary, where):

@@ -82,6 +82,10 @@ struct LayerNormOp {
     float eps;
 };
 
+struct MaskOp {
+    uint32_t reserved;
+};
+
 struct MatMulOp {
     uint32_t reserved;
 };
@@ -492,10 +496,28 @@ class LayerNormCall : public CallOf<LayerNormOp> {
 };
 void lower_layer_norm(Lowering &lowering, const LayerNormCall &call);
 
+// logits float32 [N, V], allowed uint32 [N, V/32 rounded up]. logits[n, v] becomes -Inf where the bit of v is 0: bit v
+// % 32 of allowed[n, v / 32].
+class MaskCall : public CallOf<MaskOp> {
+  public:
+    static constexpr int32_t kOp = 12;
+    enum Operand : uint32_t { kLogits, kAllowed };
+    static constexpr OperandInfo kOperands[] = {
+        {"logits", KPX_READ_WRITE, false},
+        {"allowed", KPX_READ, false},
+    };
+    static constexpr bool kVariadic = false; // whether the first operand may be repeated
+    using CallOf::CallOf;
+
+    const Array &logits() const { return at(kLogits); }
+    const Array &allowed() const { return at(kAllowed); }
+};
+void lower_mask(Lowering &lowering, const MaskCall &call);
+
 // a [..., M, K], b [..., K, N], out [..., M, N]; one batch shape (the caller broadcasts), any strides.
 class MatMulCall : public CallOf<MatMulOp> {
   public:
-    static constexpr int32_t kOp = 12;
+    static constexpr int32_t kOp = 13;
     enum Operand : uint32_t { kA, kB, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"a", KPX_READ, false},
@@ -515,7 +537,7 @@ void lower_matmul(Lowering &lowering, const MatMulCall &call);
 // 1, the nearest element of x.
 class PadCall : public CallOf<PadOp> {
   public:
-    static constexpr int32_t kOp = 13;
+    static constexpr int32_t kOp = 14;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -535,7 +557,7 @@ void lower_pad(Lowering &lowering, const PadCall &call);
 // absent.
 class PagedHeadsCall : public CallOf<PagedHeadsOp> {
   public:
-    static constexpr int32_t kOp = 14;
+    static constexpr int32_t kOp = 15;
     enum Operand : uint32_t { kQ, kK, kV, kQGain, kKGain, kPosition, kFreqs, kSlots, kKeys, kValues, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -574,7 +596,7 @@ void lower_paged_heads(Lowering &lowering, const PagedHeadsCall &call);
 // the paged_update before it writes for another row.
 class PagedSDPACall : public CallOf<PagedSDPAOp> {
   public:
-    static constexpr int32_t kOp = 15;
+    static constexpr int32_t kOp = 16;
     enum Operand : uint32_t { kQ, kKeys, kValues, kTable, kSequences, kLengths, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -602,7 +624,7 @@ void lower_paged_sdpa(Lowering &lowering, const PagedSDPACall &call);
 // D]. Rows of one sequence may give NaNs.
 class PagedStepCall : public CallOf<PagedStepOp> {
   public:
-    static constexpr int32_t kOp = 16;
+    static constexpr int32_t kOp = 17;
     enum Operand : uint32_t { kQ, kK, kV, kQGain, kKGain, kPosition, kFreqs, kSlots, kKeys, kValues, kTable, kSequences, kLengths, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -645,7 +667,7 @@ void lower_paged_step(Lowering &lowering, const PagedStepCall &call);
 // goes nowhere.
 class PagedUpdateCall : public CallOf<PagedUpdateOp> {
   public:
-    static constexpr int32_t kOp = 17;
+    static constexpr int32_t kOp = 18;
     enum Operand : uint32_t { kPages, kRows, kSlots };
     static constexpr OperandInfo kOperands[] = {
         {"pages", KPX_READ_WRITE, false},
@@ -666,7 +688,7 @@ void lower_paged_update(Lowering &lowering, const PagedUpdateCall &call);
 // unchanged.
 class PenalizeCall : public CallOf<PenalizeOp> {
   public:
-    static constexpr int32_t kOp = 18;
+    static constexpr int32_t kOp = 19;
     enum Operand : uint32_t { kLogits, kCounts, kPenalties, kRows };
     static constexpr OperandInfo kOperands[] = {
         {"logits", KPX_READ_WRITE, false},
@@ -691,7 +713,7 @@ void lower_penalize(Lowering &lowering, const PenalizeCall &call);
 // one matrix, and out is uint32 [1]: where the largest product is, as the kinds of reduce of these names say.
 class ProjectionCall : public CallOf<ProjectionOp> {
   public:
-    static constexpr int32_t kOp = 19;
+    static constexpr int32_t kOp = 20;
     static constexpr uint32_t kGroups = 3, kGroupSize = 4; // of the operands from kW on
     enum Operand : uint32_t { kX, kGain, kUp, kResidual, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
@@ -731,7 +753,7 @@ void lower_projection(Lowering &lowering, const ProjectionCall &call);
 // it also has.
 class QKVHeadsCall : public CallOf<QKVHeadsOp> {
   public:
-    static constexpr int32_t kOp = 20;
+    static constexpr int32_t kOp = 21;
     static constexpr uint32_t kGroups = 3, kGroupSize = 3; // of the operands from kW on
     enum Operand : uint32_t { kX, kGain, kQGain, kKGain, kPosition, kFreqs, kSlots, kKeys, kValues, kTable, kSequences, kLengths, kOut, kW, kScales, kBiases };
     static constexpr OperandInfo kOperands[] = {
@@ -784,7 +806,7 @@ void lower_qkv_heads(Lowering &lowering, const QKVHeadsCall &call);
 // other two are fixed: groups of 32 in 4 bits (MXFP4), of 16 in 4 (NVFP4), of 32 in 8 (MXFP8).
 class QuantizeCall : public CallOf<QuantizeOp> {
   public:
-    static constexpr int32_t kOp = 21;
+    static constexpr int32_t kOp = 22;
     enum Operand : uint32_t { kX, kW, kScales, kBiases };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -805,7 +827,7 @@ void lower_quantize(Lowering &lowering, const QuantizeCall &call);
 // w uint32 [V, K*bits/32], scales, biases [V, K/group_size], indices, out [indices…, K].
 class QuantizedGatherCall : public CallOf<QuantizedGatherOp> {
   public:
-    static constexpr int32_t kOp = 22;
+    static constexpr int32_t kOp = 23;
     enum Operand : uint32_t { kW, kScales, kBiases, kIndices, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"w", KPX_READ, false},
@@ -829,7 +851,7 @@ void lower_quantized_gather(Lowering &lowering, const QuantizedGatherCall &call)
 // groups run along N.
 class QuantizedMatMulCall : public CallOf<QuantizedMatMulOp> {
   public:
-    static constexpr int32_t kOp = 23;
+    static constexpr int32_t kOp = 24;
     enum Operand : uint32_t { kX, kW, kScales, kBiases, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -852,7 +874,7 @@ void lower_quantized_matmul(Lowering &lowering, const QuantizedMatMulCall &call)
 // state uint32 [RANDOM_STATE_SIZE], out contiguous floats. fallback/random.go says what the numbers mean.
 class RandomCall : public CallOf<RandomOp> {
   public:
-    static constexpr int32_t kOp = 24;
+    static constexpr int32_t kOp = 25;
     enum Operand : uint32_t { kState, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"state", KPX_READ, false},
@@ -872,7 +894,7 @@ void lower_random(Lowering &lowering, const RandomCall &call);
 // finite.
 class ReduceCall : public CallOf<ReduceOp> {
   public:
-    static constexpr int32_t kOp = 25;
+    static constexpr int32_t kOp = 26;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -889,7 +911,7 @@ void lower_reduce(Lowering &lowering, const ReduceCall &call);
 // Over the last axis; weight [cols].
 class RMSNormCall : public CallOf<RMSNormOp> {
   public:
-    static constexpr int32_t kOp = 26;
+    static constexpr int32_t kOp = 27;
     enum Operand : uint32_t { kX, kWeight, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -910,7 +932,7 @@ void lower_rms_norm(Lowering &lowering, const RMSNormCall &call);
 // absent.
 class RoPECall : public CallOf<RoPEOp> {
   public:
-    static constexpr int32_t kOp = 27;
+    static constexpr int32_t kOp = 28;
     enum Operand : uint32_t { kX, kOffset, kFreqs, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -933,7 +955,7 @@ void lower_rope(Lowering &lowering, const RoPECall &call);
 // NaN, +Inf or nothing finite. step of the struct applies if the array is absent.
 class SampleCall : public CallOf<SampleOp> {
   public:
-    static constexpr int32_t kOp = 28;
+    static constexpr int32_t kOp = 29;
     enum Operand : uint32_t { kLogits, kParams, kStep, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"logits", KPX_READ, false},
@@ -955,7 +977,7 @@ void lower_sample(Lowering &lowering, const SampleCall &call);
 // it if exclusive, and from the end if reverse.
 class ScanCall : public CallOf<ScanOp> {
   public:
-    static constexpr int32_t kOp = 29;
+    static constexpr int32_t kOp = 30;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -975,7 +997,7 @@ void lower_scan(Lowering &lowering, const ScanCall &call);
 // effect.
 class ScatterCall : public CallOf<ScatterOp> {
   public:
-    static constexpr int32_t kOp = 30;
+    static constexpr int32_t kOp = 31;
     enum Operand : uint32_t { kX, kIndices, kUpdates, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -999,7 +1021,7 @@ void lower_scatter(Lowering &lowering, const ScatterCall &call);
 // sees no key gives zeros. Values of keys that it does not see do not matter, even if they are not finite.
 class SDPACall : public CallOf<SDPAOp> {
   public:
-    static constexpr int32_t kOp = 31;
+    static constexpr int32_t kOp = 32;
     enum Operand : uint32_t { kQ, kK, kV, kMask, kKeyLength, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"q", KPX_READ, false},
@@ -1024,7 +1046,7 @@ void lower_sdpa(Lowering &lowering, const SDPACall &call);
 // out = gate * sigmoid(gate) * up. All of one shape.
 class SiLUMulCall : public CallOf<SiLUMulOp> {
   public:
-    static constexpr int32_t kOp = 32;
+    static constexpr int32_t kOp = 33;
     enum Operand : uint32_t { kGate, kUp, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"gate", KPX_READ, false},
@@ -1044,7 +1066,7 @@ void lower_silu_mul(Lowering &lowering, const SiLUMulCall &call);
 // array is absent. It is clamped so that the part fits, as in slice_update.
 class SliceCall : public CallOf<SliceOp> {
   public:
-    static constexpr int32_t kOp = 33;
+    static constexpr int32_t kOp = 34;
     enum Operand : uint32_t { kX, kStart, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -1064,7 +1086,7 @@ void lower_slice(Lowering &lowering, const SliceCall &call);
 // that the update fits, as in XLA.
 class SliceUpdateCall : public CallOf<SliceUpdateOp> {
   public:
-    static constexpr int32_t kOp = 34;
+    static constexpr int32_t kOp = 35;
     enum Operand : uint32_t { kDst, kUpdate, kStart };
     static constexpr OperandInfo kOperands[] = {
         {"dst", KPX_READ_WRITE, false},
@@ -1083,7 +1105,7 @@ void lower_slice_update(Lowering &lowering, const SliceUpdateCall &call);
 // Over the last axis.
 class SoftmaxCall : public CallOf<SoftmaxOp> {
   public:
-    static constexpr int32_t kOp = 35;
+    static constexpr int32_t kOp = 36;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -1101,7 +1123,7 @@ void lower_softmax(Lowering &lowering, const SoftmaxCall &call);
 // wrapping around, for each n whose place exists.
 class TallyCall : public CallOf<TallyOp> {
   public:
-    static constexpr int32_t kOp = 36;
+    static constexpr int32_t kOp = 37;
     enum Operand : uint32_t { kCounts, kRows, kTokens, kAmounts };
     static constexpr OperandInfo kOperands[] = {
         {"counts", KPX_READ_WRITE, false},
@@ -1122,7 +1144,7 @@ void lower_tally(Lowering &lowering, const TallyCall &call);
 // One shape.
 class UnaryCall : public CallOf<UnaryOp> {
   public:
-    static constexpr int32_t kOp = 37;
+    static constexpr int32_t kOp = 38;
     enum Operand : uint32_t { kX, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"x", KPX_READ, false},
@@ -1139,7 +1161,7 @@ void lower_unary(Lowering &lowering, const UnaryCall &call);
 // condition (bool), a, b, out. All of one shape (the caller broadcasts); a, b and out of one dtype.
 class WhereCall : public CallOf<WhereOp> {
   public:
-    static constexpr int32_t kOp = 38;
+    static constexpr int32_t kOp = 39;
     enum Operand : uint32_t { kCondition, kA, kB, kOut };
     static constexpr OperandInfo kOperands[] = {
         {"condition", KPX_READ, false},
@@ -1173,6 +1195,7 @@ inline constexpr const char *kDTypeNames[] = {"unknown", "float32", "float16", "
     ROW(gather, Gather) \
     ROW(gather_axis, GatherAxis) \
     ROW(layer_norm, LayerNorm) \
+    ROW(mask, Mask) \
     ROW(matmul, MatMul) \
     ROW(pad, Pad) \
     ROW(paged_heads, PagedHeads) \

@@ -294,7 +294,7 @@ func (k ProjectionEpilogue) String() string { return nameOf(projectionEpilogueNa
 var FusedOps = []string{"attention_projection", "attention_step", "paged_heads", "paged_step", "projection", "qkv_heads"}
 
 // Ops lists the other ops.
-var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &MatMul.Op, &Pad.Op, &PagedSDPA.Op, &PagedUpdate.Op, &Penalize.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Tally.Op, &Unary.Op, &Where.Op}
+var Ops = []*Op{&Arange.Op, &Binary.Op, &Cast.Op, &Concat.Op, &Copy.Op, &Dequantize.Op, &Fill.Op, &Gather.Op, &GatherAxis.Op, &LayerNorm.Op, &Mask.Op, &MatMul.Op, &Pad.Op, &PagedSDPA.Op, &PagedUpdate.Op, &Penalize.Op, &Quantize.Op, &QuantizedGather.Op, &QuantizedMatMul.Op, &Random.Op, &Reduce.Op, &RMSNorm.Op, &RoPE.Op, &Sample.Op, &Scan.Op, &Scatter.Op, &SDPA.Op, &SiLUMul.Op, &Slice.Op, &SliceUpdate.Op, &Softmax.Op, &Tally.Op, &Unary.Op, &Where.Op}
 
 // ArangeParams are the parameters of arange.
 type ArangeParams struct {
@@ -617,6 +617,27 @@ var LayerNorm = struct {
 	Weight: Operand{Index: 1, Name: "weight", Access: Read, Optional: true},
 	Bias:   Operand{Index: 2, Name: "bias", Access: Read, Optional: true},
 	Out:    Operand{Index: 3, Name: "out", Access: Write, Optional: false},
+}
+
+// MaskParams are the parameters of mask.
+type MaskParams struct {
+	Reserved uint32
+}
+
+// Mask is the op mask and its operands.
+//
+// logits float32 [N, V], allowed uint32 [N, V/32 rounded up]. logits[n, v] becomes -Inf where the bit of v is 0: bit v
+// % 32 of allowed[n, v / 32].
+var Mask = struct {
+	Op
+	Logits, Allowed Operand
+}{
+	Op: Op{Name: "mask", Operands: []Operand{
+		{Index: 0, Name: "logits", Access: Update, Optional: false},
+		{Index: 1, Name: "allowed", Access: Read, Optional: false},
+	}},
+	Logits:  Operand{Index: 0, Name: "logits", Access: Update, Optional: false},
+	Allowed: Operand{Index: 1, Name: "allowed", Access: Read, Optional: false},
 }
 
 // MatMulParams are the parameters of matmul.

@@ -62,7 +62,7 @@ type suite struct {
 func suites() []suite {
 	return []suite{
 		arangeSuite(), binarySuite(), castSuite(), concatSuite(), copySuite(), dequantizeSuite(), fillSuite(),
-		gatherAxisSuite(), gatherSuite(), layerNormSuite(), matMulSuite(), padSuite(), pagedSDPASuite(), pagedUpdateSuite(), penalizeSuite(), quantizedGatherSuite(),
+		gatherAxisSuite(), gatherSuite(), layerNormSuite(), maskSuite(), matMulSuite(), padSuite(), pagedSDPASuite(), pagedUpdateSuite(), penalizeSuite(), quantizedGatherSuite(),
 		quantizedMatMulSuite(), quantizeSuite(), randomSuite(), reduceSuite(), repeatSuite(), rmsNormSuite(), ropeSuite(),
 		sampleSuite(), scanSuite(), scatterSuite(), sdpaSuite(), siLUMulSuite(), sliceSuite(), sliceUpdateSuite(), softmaxSuite(), tallySuite(), unarySuite(),
 		whereSuite(),

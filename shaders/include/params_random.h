@@ -88,4 +88,16 @@ struct PenalizeParams {
     uint rows_stride;
 };
 
+// mask: rows of logits, in place, and words of bits.
+struct MaskParams {
+    uint n; // logits
+    uint cols;
+    uint logits_offset;
+    uint logits_row; // strides
+    uint logits_col;
+    uint allowed_offset;
+    uint allowed_row;
+    uint allowed_col;
+};
+
 #endif
