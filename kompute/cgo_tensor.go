@@ -12,8 +12,8 @@ static uintptr_t try_create_tensor(uintptr_t device, uint64_t bytes) {
     return kpx_tensor_create((kpx_device *)device, bytes, &out, &err) == KPX_OK ? (uintptr_t)out : 0;
 }
 // Arrays are memory without Go pointers.
-static kpx_result call_write(const void *view, kpx_stream *stream, const void *data, kpx_error *err) {
-    return kpx_tensor_write((const kpx_array *)view, stream, data, err);
+static kpx_result call_write(const void *view, kpx_stream *stream, const void *data, uint64_t bytes, kpx_error *err) {
+    return kpx_tensor_write((const kpx_array *)view, stream, data, bytes, err);
 }
 static void destroy_tensors(const void *tensors, uint64_t n) { kpx_tensors_destroy((kpx_tensor *const *)tensors, n); }
 
@@ -81,11 +81,12 @@ func (d *cgoDevice) destroyTensors(tensors []uintptr) {
 
 func (d *cgoDevice) writeTensor(view *nativeArray, stream unsafe.Pointer, data []byte) error {
 	var e C.kpx_error
-	if len(data) == 0 {
-		data = make([]byte, 1)
+	var code C.kpx_result
+	if n := C.uint64_t(len(data)); n == 0 {
+		code = C.call_write(unsafe.Pointer(view), (*C.kpx_stream)(stream), nil, 0, &e)
+	} else { // with &data[0], cgo looks for Go pointers only in data, not in the rest of a struct that it may be a part of
+		code = C.call_write(unsafe.Pointer(view), (*C.kpx_stream)(stream), unsafe.Pointer(&data[0]), n, &e)
 	}
-	// With &data[0], cgo looks for Go pointers only in data, not in the rest of a struct that it may be a part of.
-	code := C.call_write(unsafe.Pointer(view), (*C.kpx_stream)(stream), unsafe.Pointer(&data[0]), &e)
 	if code != C.KPX_OK {
 		return goError(code, &e)
 	}

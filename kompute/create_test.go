@@ -129,6 +129,11 @@ func TestZerosAndEmpty(t *testing.T) {
 		y := closing(t, run(s, "add", z, z))
 		require.Equal(t, make([]float32, 12), read(t, y))
 
+		large, err := Zeros[uint32](d, 3<<18) // more than there could be zeros anywhere by chance
+		require.NoError(t, err)
+		defer large.Close()
+		require.True(t, slices.Max(read(t, large)) == 0)
+
 		e, err := Empty[float32](d, 5)
 		require.NoError(t, err)
 		defer e.Close()

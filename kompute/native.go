@@ -15,7 +15,7 @@ type native interface {
 	wrapTensor(data []byte) (unsafe.Pointer, error)
 	createMapped(bytes int) (tensor unsafe.Pointer, memory []byte, err error)
 	destroyTensors(tensors []uintptr)
-	// writeTensor sets the elements of a view; nil data means zeros.
+	// writeTensor fills a view with its bytes, or with zeros if there are none.
 	writeTensor(view *nativeArray, stream unsafe.Pointer, data []byte) error
 	// createRead starts a read. If soon is set, the copy is submitted at once, with the work that
 	// makes the content.

@@ -90,10 +90,11 @@ void kpx_tensors_destroy(kpx_tensor *const *tensors, uint64_t n) {
     }
 }
 
-kpx_result kpx_tensor_write(const kpx_array *view, kpx_stream *stream, const void *data, kpx_error *err) {
+kpx_result kpx_tensor_write(const kpx_array *view, kpx_stream *stream, const void *data, uint64_t bytes,
+                            kpx_error *err) {
     return guarded(err, [&] {
         require(view, "view is");
-        write_tensor(*stream_of(stream), *view, data);
+        write_tensor(*stream_of(stream), *view, data, bytes);
     });
 }
 

@@ -35,6 +35,20 @@ uint64_t runs_of(const kpx_array &view) {
     return runs;
 }
 
+// How many bytes the view's elements have, or as many as fit a word.
+uint64_t bytes_of(const kpx_array &view, uint64_t size) {
+    uint64_t bytes = size;
+    if (std::any_of(view.shape, view.shape + view.rank, [](int64_t length) { return length == 0; })) {
+        return 0;
+    }
+    for (uint32_t axis = 0; axis < view.rank; axis++) {
+        if (__builtin_mul_overflow(bytes, uint64_t(view.shape[axis]), &bytes)) {
+            return UINT64_MAX;
+        }
+    }
+    return bytes;
+}
+
 // Calls each(offset, bytes) for every contiguous run of bytes, in row-major order.
 void each_run(const kpx_array &view, uint64_t size, const std::function<void(uint64_t, uint64_t)> &each) {
     int64_t dense;
@@ -158,7 +172,7 @@ void change_device(Lock &lock, Stream &stream, const std::shared_ptr<Tensor> &te
 
 } // namespace
 
-void write_tensor(Stream &stream, const kpx_array &view, const void *data) {
+void write_tensor(Stream &stream, const kpx_array &view, const void *data, uint64_t bytes) {
     const std::shared_ptr<Tensor> tensor = tensor_of(view.tensor);
     Tensor &t = *tensor;
     t.device->check_alive();
@@ -169,7 +183,11 @@ void write_tensor(Stream &stream, const kpx_array &view, const void *data) {
         fail(KPX_INVALID, "a tensor over wrapped memory is read-only");
     }
     const uint64_t size = check_view(view);
-    if (std::any_of(view.shape, view.shape + view.rank, [](int64_t length) { return length == 0; })) {
+    const uint64_t needed = bytes_of(view, size);
+    if (data != nullptr && bytes != needed) {
+        fail(KPX_INVALID, "{} bytes were given for a view of {}", bytes, needed);
+    }
+    if (needed == 0) {
         return;
     }
     if (covers(view) && !t.mapped) {

@@ -5,7 +5,7 @@
 
 namespace kpx {
 
-// kpx_tensor_write: fills the view with the data in row-major order, or with zeros if that is null.
-void write_tensor(Stream &stream, const kpx_array &view, const void *data);
+// kpx_tensor_write: fills the view with that many bytes in row-major order, or with zeros if data is null.
+void write_tensor(Stream &stream, const kpx_array &view, const void *data, uint64_t bytes);
 
 } // namespace kpx

@@ -57,7 +57,7 @@ TEST(two_devices_do_not_mix) {
     Storage foreign = new_storage(two, 64);
     kpx_read *made = nullptr;
     const kpx_array view = words_of(foreign, 1, KPX_WRITE);
-    REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(&view, stream.get(), nullptr, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(&view, stream.get(), nullptr, 0, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_upload(stream.get(), foreign.get(), &err));
     REQUIRE_CODE(KPX_INVALID, kpx_read_create(foreign.get(), stream.get(), KPX_READ_SOON, 0, 4, &made, &err));
     upload(other, foreign, {5});
@@ -99,7 +99,7 @@ TEST(arguments_that_are_not_there_are_refused) {
     REQUIRE_CODE(KPX_INVALID, kpx_dispatch(stream.get(), algorithm.get(), &array, 1, nullptr, &n, 4, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_algorithm_check(algorithm.get(), nullptr, 1, groups, &err));
     REQUIRE_CODE(KPX_INVALID, kpx_algorithm_check(algorithm.get(), &array, 1, nullptr, &err));
-    REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(nullptr, stream.get(), nullptr, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(nullptr, stream.get(), nullptr, 0, &err));
     CHECK(kpx_kernel_code(device.get(), nullptr, &words) == nullptr && words == 0);
     CHECK(stats_of(stream).ops == 0);
 }

@@ -220,11 +220,11 @@ TEST(the_pipeline_of_copies_is_made_again) {
     write_bytes(stream, plain, 0, "abcd", 4);
     {
         FAILING(vkCreateComputePipelines, unknown_pipeline);
-        REQUIRE_CODE(KPX_DRIVER, kpx_tensor_write(&view, stream.get(), &seven, &err));
+        REQUIRE_CODE(KPX_DRIVER, kpx_tensor_write(&view, stream.get(), &seven, 4, &err));
         REQUIRE_CODE(KPX_DRIVER, kpx_upload(stream.get(), plain.get(), &err));
     }
     CHECK(download(stream, mapped, 1)[0] == 0);
-    REQUIRE_OK(kpx_tensor_write(&view, stream.get(), &seven, &err));
+    REQUIRE_OK(kpx_tensor_write(&view, stream.get(), &seven, 4, &err));
     REQUIRE_OK(kpx_upload(stream.get(), plain.get(), &err));
     CHECK(download(stream, mapped, 1)[0] == 7 && stats_of(device).refusals == 0);
 }
@@ -298,7 +298,7 @@ TEST(a_lost_device_wakes_waiters_and_answers_so_ever_after) {
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_flush(busy.get(), UINT64_MAX, &unused, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_wait(busy.get(), value, 0, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_upload(other.get(), buffer.get(), &err));
-    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_tensor_write(&array, other.get(), nullptr, &err));
+    REQUIRE_CODE(KPX_DEVICE_LOST, kpx_tensor_write(&array, other.get(), nullptr, 0, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_read_create(buffer.get(), other.get(), KPX_READ_SOON, 0, 4, &unmade, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_dispatch(other.get(), spin.get(), &array, 1, grid, &rounds, 4, &err));
     REQUIRE_CODE(KPX_DEVICE_LOST, kpx_tensor_create(device.get(), 16, &fresh, &err));

@@ -67,7 +67,7 @@ TEST(views_that_cannot_be_counted_are_invalid) {
         const uint32_t sum = REDUCE_SUM;
         REQUIRE_CODE(KPX_INVALID, append_op(stream, "reduce", {in, out}, &sum, 4, &err));
         REQUIRE_CODE(KPX_INVALID, append_op(stream, "copy", {in, in}, &sum, 4, &err));
-        REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(&in, stream.get(), nullptr, &err));
+        REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(&in, stream.get(), nullptr, 0, &err));
     }
 }
 

@@ -59,7 +59,7 @@ TEST(a_refused_flush_makes_uploads_again_and_leaves_errors_in_results) {
     f.require_refused_content(f.a, f.y);
     f.require_refused_content(f.b, f.y);
     kpx_array half = words_of(f.y, kWords / 2, KPX_WRITE);
-    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_tensor_write(&half, f.b.get(), nullptr, &err));
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_tensor_write(&half, f.b.get(), nullptr, 0, &err));
     REQUIRE_CODE(
         KPX_OUT_OF_MEMORY,
         append_op(f.b, "copy", {words_of(f.y, kWords, KPX_READ), words_of(f.x, kWords, KPX_WRITE)}, &f.value, 4, &err));
@@ -152,12 +152,12 @@ TEST(a_refused_write_of_a_part_is_a_loss) {
     const kpx_array view = words_of(f.y, kWords / 2, KPX_WRITE);
     {
         FAILING(vkQueueSubmit, no_submit); // the call's own error, for others use that stream too
-        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_tensor_write(&view, f.transfers.get(), half.data(), &err));
+        REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_tensor_write(&view, f.transfers.get(), half.data(), kWords * 2, &err));
     }
     CHECK(download(f.b, f.y, kWords) == filled(6)); // as if it had not been called
     add_words(f.a, f.x, f.x, f.y, kWords);
     wait(f.a, flush(f.a));
-    REQUIRE_OK(kpx_tensor_write(&view, f.a.get(), half.data(), &err));
+    REQUIRE_OK(kpx_tensor_write(&view, f.a.get(), half.data(), kWords * 2, &err));
     {
         FAILING(vkQueueSubmit, no_submit);
         REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_flush(f.a.get(), UINT64_MAX, &f.value, &err));
@@ -172,7 +172,7 @@ TEST(a_written_part_is_under_way_when_the_call_returns) {
     add_words(f.a, f.x, f.x, f.y, kWords);
     const std::vector<uint32_t> half(kWords / 2, 9);
     const kpx_array view = words_of(f.y, kWords / 2, KPX_WRITE);
-    REQUIRE_OK(kpx_tensor_write(&view, f.transfers.get(), half.data(), &err));
+    REQUIRE_OK(kpx_tensor_write(&view, f.transfers.get(), half.data(), kWords * 2, &err));
     f.require_nothing_pending(f.transfers);
     std::vector<uint32_t> expected = filled(6);
     std::copy(half.begin(), half.end(), expected.begin());
@@ -318,7 +318,7 @@ TEST(a_writer_follows_the_submitted_pieces_of_a_refused_write) {
     parts.shape[0] = 2;
     parts.strides[0] = kMany / 2;
     parts.strides[1] = 1;
-    REQUIRE_OK(kpx_tensor_write(&parts, f.a.get(), nullptr, &err));
+    REQUIRE_OK(kpx_tensor_write(&parts, f.a.get(), nullptr, 0, &err));
     f.refuse();
     f.require_order();
 }
@@ -337,7 +337,7 @@ TEST(a_mapped_tensor_can_be_written_after_a_refusal) {
     }
     f.require_refused_content(f.a, mapped);
     const kpx_array half = words_of(mapped, kWords / 2, KPX_WRITE);
-    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_tensor_write(&half, f.a.get(), nullptr, &err));
+    REQUIRE_CODE(KPX_OUT_OF_MEMORY, kpx_tensor_write(&half, f.a.get(), nullptr, 0, &err));
     f.write(mapped, 5);
     CHECK(download(f.b, mapped, kWords) == filled(5));
     CHECK(static_cast<const uint32_t *>(memory)[kWords - 1] == 5);

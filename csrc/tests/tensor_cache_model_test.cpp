@@ -219,7 +219,7 @@ class Machine {
             word = random_.next();
         }
         const kpx_array to = view(entry.storage, at, n);
-        if (!done([&](kpx_error *err) { return kpx_tensor_write(&to, stream.get(), data.data(), err); })) {
+        if (!done([&](kpx_error *err) { return kpx_tensor_write(&to, stream.get(), data.data(), n * 4, err); })) {
             return false;
         }
         std::copy(data.begin(), data.end(), entry.words.begin() + at);

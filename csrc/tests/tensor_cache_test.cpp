@@ -176,9 +176,9 @@ TEST(a_partial_write_goes_where_the_content_is) {
     many.shape[0] = kWords + 2;
     many.strides[0] = 2;
     kpx_error err{};
-    REQUIRE_CODE(KPX_STALE, kpx_tensor_write(&many, f.a.get(), nullptr, &err));
+    REQUIRE_CODE(KPX_STALE, kpx_tensor_write(&many, f.a.get(), nullptr, 0, &err));
     CHECK(download(f.a, x, kWords)[2] == 7); // which updates the host's copy
-    REQUIRE_OK(kpx_tensor_write(&many, f.a.get(), nullptr, &err));
+    REQUIRE_OK(kpx_tensor_write(&many, f.a.get(), nullptr, 0, &err));
     CHECK(download(f.b, x, kWords)[2] == 0);
 }
 
@@ -213,7 +213,7 @@ TEST(memory_of_the_caller_serves_until_the_tensor_goes) {
     Storage x(handle), y = f.tensor();
     CHECK(stats_of(f.device).host_bytes == 0);
     const kpx_array view = words_of(x, 1, KPX_WRITE);
-    REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(&view, f.a.get(), nullptr, &err));
+    REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(&view, f.a.get(), nullptr, 0, &err));
     const Read kept = read(f.a, x, 0, kWords * 4);
     begin_capture(f.a);
     add_words(f.a, x, x, y, kWords);

@@ -103,7 +103,7 @@ kpx_array bytes_of(const Storage &buffer, uint64_t offset, uint64_t n) {
 void write_bytes(const Stream &stream, const Storage &buffer, uint64_t offset, const void *data, uint64_t n) {
     kpx_error err{};
     const kpx_array view = bytes_of(buffer, offset, n);
-    REQUIRE_OK(kpx_tensor_write(&view, stream.get(), data, &err));
+    REQUIRE_OK(kpx_tensor_write(&view, stream.get(), data, n, &err));
 }
 
 void upload(const Stream &stream, const Storage &buffer, const std::vector<uint32_t> &data) {

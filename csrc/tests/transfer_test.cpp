@@ -109,10 +109,14 @@ TEST(transfers_outside_the_buffer_are_refused) {
     uint8_t data[16] = {};
     const auto write = [&](uint64_t offset, uint64_t n) {
         const kpx_array view = bytes_of(buffer, offset, n);
-        return kpx_tensor_write(&view, stream.get(), data, &err);
+        return kpx_tensor_write(&view, stream.get(), data, n, &err);
     };
     kpx_read *made = nullptr;
     REQUIRE_CODE(KPX_INVALID, write(0, 11));
+    const kpx_array whole = bytes_of(buffer, 0, 10);
+    for (uint64_t n : {0, 1, 9, 11}) { // not as many bytes as the view has
+        REQUIRE_CODE(KPX_INVALID, kpx_tensor_write(&whole, stream.get(), data, n, &err));
+    }
     REQUIRE_CODE(KPX_INVALID, write(11, 0));
     REQUIRE_CODE(KPX_INVALID, write(4, UINT64_MAX));
     REQUIRE_CODE(KPX_INVALID, write(4, INT64_MAX));
