@@ -178,9 +178,10 @@ void kpx_tensors_destroy(kpx_tensor *const *tensors, uint64_t n);
 
 /* Writes the elements of a view, in the order of the stream: after work appended so far to this and other streams, and
  * before work appended from now on. data holds the elements in row-major order, as many bytes as they have together,
- * and is read before the call returns; NULL means zeros. If the host's copy is up to date, or all of the tensor is written, only the host's copy changes,
- * and it is uploaded when the device needs it. If only the device's copy is up to date and the view consists of many
- * pieces, nothing is written and the result is KPX_STALE: read all of the tensor first. view->access is ignored. */
+ * and is read before the call returns; NULL means zeros. If the host's copy is up to date, or all of the tensor is
+ * written, only the host's copy changes, and it is uploaded when the device needs it. If only the device's copy is up
+ * to date and the view consists of many pieces, nothing is written and the result is KPX_STALE: read all of the tensor
+ * first. view->access is ignored. */
 kpx_result kpx_tensor_write(const kpx_array *view, kpx_stream *stream, const void *data, uint64_t bytes,
                             kpx_error *err);
 
