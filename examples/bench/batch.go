@@ -13,6 +13,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 )
 
 // batch is the result for a number of clients of one engine that ask at the same
@@ -58,6 +59,21 @@ func (b *bench) readText(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("--text: %w", err)
+	}
+	return nil
+}
+
+// readSchema reads the JSON schema that answers follow.
+func (b *bench) readSchema() error {
+	if b.schemaFile == "" {
+		return nil
+	}
+	schema, err := os.ReadFile(b.schemaFile)
+	if err == nil {
+		b.grammar, err = grammar.Compile(schema, grammar.NewVocabulary(b.folder.Tokenizer, b.folder.Limits().Vocabulary), grammar.Options{})
+	}
+	if err != nil {
+		return fmt.Errorf("--schema: %w", err)
 	}
 	return nil
 }
@@ -139,6 +155,9 @@ func (b *bench) lookAtStep(ctx context.Context, e *engine.Engine, clients int) e
 			if (p.Rows != p.Chosen) == prompts {
 				out := &profile{Clients: clients, Rows: p.Rows, Tokens: b.profile}
 				out.add(p.RegionProfile)
+				if p.Choice != nil {
+					out.add(p.Choice)
+				}
 				b.results.Profiles = append(b.results.Profiles, out)
 				break
 			}
@@ -151,11 +170,7 @@ func (b *bench) lookAtStep(ctx context.Context, e *engine.Engine, clients int) e
 func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch, error) {
 	requests := make([]engine.Request, clients)
 	for i := range requests {
-		requests[i] = engine.Request{
-			Prompt: b.promptOf(i), MaxTokens: b.gens[0], Sampling: b.sampling,
-			RepetitionPenalty: b.repetition, PresencePenalty: b.presence, FrequencyPenalty: b.frequency,
-			Logprobs: b.logprobs,
-		}
+		requests[i] = b.requestOf(i)
 	}
 	times := make([][]time.Time, clients)
 	errs := make([]error, clients)
@@ -177,6 +192,16 @@ func (b *bench) ask(ctx context.Context, e *engine.Engine, clients int) (*batch,
 		out.Accepted = float64(after.AcceptedTokens-before.AcceptedTokens) / float64(drafted)
 	}
 	return out, nil
+}
+
+// requestOf returns the request of a client.
+func (b *bench) requestOf(client int) engine.Request {
+	r := engine.Request{Prompt: b.promptOf(client), MaxTokens: b.gens[0], Sampling: b.sampling}
+	if b.special == 0 || client < b.special {
+		r.RepetitionPenalty, r.PresencePenalty, r.FrequencyPenalty = b.repetition, b.presence, b.frequency
+		r.Logprobs, r.Grammar = b.logprobs, b.grammar
+	}
+	return r
 }
 
 // tokenTimes returns when each token of an answer arrived.

@@ -79,6 +79,7 @@ func (o *options) check() error {
 		checkRange("repetitions", o.reps, 1, mostRepetitions), checkRange("profile", o.profile, 0, mostProfiled),
 		checkRange("window", o.window, 0, math.MaxInt32), checkRange("draft", o.draft, 0, math.MaxInt32),
 		checkRange("chunk", o.chunk, 0, math.MaxInt32), checkRange("context", o.context, 0, math.MaxInt32),
+		checkRange("special-clients", o.special, 0, math.MaxInt32),
 	); err != nil {
 		return err
 	}
@@ -94,7 +95,7 @@ func (o *options) check() error {
 	case len(o.batch) > 0 && (len(o.threads) > 0 || o.eager || o.region || slices.Max(o.depths) > 0):
 		return errors.New("--batch excludes --threads, --eager, --region and --n-depth")
 	case len(o.batch) == 0 && (o.draft != 0 || o.chunk != 0 || o.context != 0 || o.textFile != "" || o.batchInvariant || o.chooses() || strings.Contains(o.device, ",")):
-		return errors.New("--draft, --chunk, --context, --text, penalties, --logprobs, --batch-invariance and several devices need --batch")
+		return errors.New("--draft, --chunk, --context, --text, penalties, --logprobs, --schema, --batch-invariance and several devices need --batch")
 	case o.batchInvariant && o.batchVariant:
 		return errors.New("--batch-invariance and --no-batch-invariance exclude each other")
 	case len(o.batch) > 0 && slices.Max(o.batch) > mostSequences/(1+o.draft):
@@ -103,6 +104,8 @@ func (o *options) check() error {
 		return fmt.Errorf("--repetition-penalty: want a number of at least 1e-30 that a float32 can hold, not %v", o.repetition)
 	case !(math.Abs(o.presence) <= math.MaxFloat32 && math.Abs(o.frequency) <= math.MaxFloat32):
 		return errors.New("--presence-penalty and --frequency-penalty: want numbers that a float32 can hold")
+	case o.special > 0 && !o.chooses():
+		return errors.New("--special-clients needs penalties, --logprobs or --schema")
 	case o.eager && o.region:
 		return errors.New("--eager and --region: leave both out to measure both")
 	}
@@ -111,7 +114,7 @@ func (o *options) check() error {
 
 // chooses reports whether tokens are chosen by more than --temp and filters.
 func (o *options) chooses() bool {
-	return o.repetition != 1 || o.presence != 0 || o.frequency != 0 || o.logprobs
+	return o.repetition != 1 || o.presence != 0 || o.frequency != 0 || o.logprobs || o.schemaFile != ""
 }
 
 // checkContext rejects tests that the model has no room for: they would fail only when their turn comes, or measure

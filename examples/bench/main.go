@@ -79,7 +79,7 @@ func (o *options) measureModel(ctx context.Context, stdout, stderr io.Writer) (e
 		hosts = append(hosts, h)
 	}
 	b := newBench(o, folder, hosts, stderr)
-	if err := b.readText(ctx); err != nil {
+	if err := errors.Join(b.readText(ctx), b.readSchema()); err != nil {
 		return err
 	}
 	results, err := b.runAll(ctx)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 	"github.com/kompute-go/kompute-go/llm/model"
 )
 
@@ -63,6 +64,7 @@ type bench struct {
 	model     model.Model       // of the first
 	prompting *generate.Session // of the test that is running, if it is one of prompts
 	text      []int             // the text that prompts are taken from; nil: random tokens
+	grammar   *grammar.Grammar  // of --schema
 	rng       *rand.Rand
 	shown     *progress
 	results   *results

@@ -32,6 +32,8 @@ type options struct {
 	sampling                                 sample.Params
 	repetition, presence, frequency          float64 // penalties
 	logprobs                                 bool
+	schemaFile                               string
+	special                                  int
 	loading                                  model.Options
 }
 
@@ -75,7 +77,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.Float64Var(&o.repetition, "repetition-penalty", 1, "with --batch: divides positive logits of tokens that were there before, and multiplies others")
 	fs.Float64Var(&o.presence, "presence-penalty", 0, "with --batch: is subtracted from logits of tokens of the answer")
 	fs.Float64Var(&o.frequency, "frequency-penalty", 0, "with --batch: is subtracted from logits of tokens of the answer for each time they appear")
-	fs.BoolVar(&o.logprobs, "logprobs", false, "with --batch: ask for log-probabilities, so that the host chooses tokens")
+	fs.BoolVar(&o.logprobs, "logprobs", false, "with --batch: ask for log-probabilities")
+	fs.StringVar(&o.schemaFile, "schema", "", "with --batch: `file` with the JSON schema that answers follow")
+	fs.IntVar(&o.special, "special-clients", 0, "with --batch: how many `clients` ask for penalties, --logprobs and --schema; 0: all (default 0)")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
 	fs.StringVar(&o.ops, "ops", "", "measure `ops` instead of a model: all, or basenames separated by commas")
 	sizes := fs.String("sizes", "", "with --ops: `elements` of the large operand, with commas (default: three sizes)")

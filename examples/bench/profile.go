@@ -108,10 +108,12 @@ func (b *bench) lookAtRegion(ctx context.Context, p *profile) (err error) {
 	return nil
 }
 
-// add sums up the dispatches by kernel.
+// add sums up the dispatches of a region by kernel.
 func (p *profile) add(r *kompute.RegionProfile) {
-	p.ReplayNanos, p.TimedNanos = r.Replay.Nanoseconds(), r.Timed.Nanoseconds()
-	p.Workers, p.Waiting = r.Workers, r.Waiting
+	before, own := float64(p.TimedNanos), float64(r.Timed.Nanoseconds())
+	p.Workers, p.Waiting = r.Workers, (p.Waiting*before+r.Waiting*own)/max(before+own, 1)
+	p.ReplayNanos += r.Replay.Nanoseconds()
+	p.TimedNanos += r.Timed.Nanoseconds()
 	for _, d := range r.Dispatches {
 		i := slices.IndexFunc(p.Kernels, func(k kernel) bool {
 			return k.Kernel == d.Kernel && k.Op == d.Op.Name && k.Grid == d.Grid && slices.Equal(k.FusedFrom, d.Op.FusedFrom)

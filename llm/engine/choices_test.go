@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -43,6 +44,12 @@ func TestChoices(t *testing.T) {
 		request.RepetitionPenalty, request.PresencePenalty = 1.7, 0.5
 		d.requireChoices(alone, e, request, 4)
 		request.RepetitionPenalty, request.PresencePenalty = 0, 0
+		// The grammar is followed by each answer alone.
+		request.Grammar, err = smallGrammar()
+		require.NoError(d, err)
+		request.LogitBias = map[int]float64{65: 3, 66: math.Inf(-1)}
+		d.requireChoices(alone, e, request, 4)
+		request.Grammar, request.LogitBias = nil, nil
 		// Here a token is chosen after most rows of the first steps, but not after all.
 		request.Prompt = prompt[:2]
 		for _, c := range []engine.Config{{Sequences: 32, Context: 128}, {Sequences: 32, Context: 128, ChunkTokens: 15}} {
@@ -68,9 +75,6 @@ func (d demo) requireChoices(alone, e *engine.Engine, request engine.Request, n 
 		require.NoError(d, err)
 		want, err := s.Result(d.Context())
 		require.NoError(d, err)
-		if !one.Logprobs {
-			want.Logprobs = nil
-		}
 		requireSame(d, want, got)
 	}
 }

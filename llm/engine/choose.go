@@ -10,88 +10,52 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/generate"
 	"github.com/kompute-go/kompute-go/llm/sample"
-	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
 
-// chooser chooses the tokens of a request on the host, from logits that processors
-// have changed. sample.Sampler draws in the same way as the device, so a chooser
-// without processors gives the same tokens as the device.
+// chooser chooses the tokens of a request with Request.Logits on the host, from logits that
+// processors have changed. sample.Sampler draws in the same way as the device, and processors
+// change logits as it does, so the tokens are those that the device would choose if Logits
+// changed nothing.
 type chooser struct {
 	sampler    *sample.Sampler
 	processors []processor
-	constraint *constraint // one of the processors, or nil
-	logprobs   bool
-	top        int
-	of         []int
 }
 
 // processor changes logits before the next token of a sequence is chosen.
 type processor func(q *sequence, logits []float32) error
 
-// newChooser returns the chooser of a valid request with those penalties, or nil if the
-// device can choose.
-func newChooser(r *Request, p *penalties, t *tokenizer.Tokenizer) *chooser {
-	c := &chooser{logprobs: r.Logprobs, top: r.TopLogprobs, of: r.LogprobsOf}
+// newChooser returns the chooser of a valid request with those penalties and that guide, or nil if
+// the device can choose.
+func newChooser(r *Request, p *penalties, g *guide) *chooser {
+	if r.Logits == nil {
+		return nil
+	}
+	c := &chooser{}
+	if p != nil {
+		c.processors = append(c.processors, p.processor())
+	}
 	if len(r.LogitBias) > 0 {
 		c.processors = append(c.processors, biases(r.LogitBias))
 	}
-	if r.MinTokens > 0 && len(r.EOS) > 0 {
-		c.processors = append(c.processors, notBefore(r.MinTokens, r.EOS))
+	if g != nil && g.least > 0 {
+		c.processors = append(c.processors, (&guide{eos: g.eos, least: g.least}).process)
 	}
-	if r.Logits != nil {
-		c.processors = append(c.processors, func(q *sequence, logits []float32) error { return r.Logits(q.tokens, logits) })
-	}
-	if r.Grammar != nil {
-		c.constraint = newConstraint(r, t)
-		c.processors = append(c.processors, c.constraint.process)
-	}
-	if len(c.processors) == 0 && !c.logprobs {
-		return nil
-	}
-	if p != nil { // before the others
-		c.processors = slices.Insert(c.processors, 0, p.processor())
+	c.processors = append(c.processors, func(q *sequence, logits []float32) error { return r.Logits(q.tokens, logits) })
+	if g != nil && g.constraint != nil {
+		c.processors = append(c.processors, (&guide{eos: g.eos, constraint: g.constraint}).process)
 	}
 	c.sampler, _ = sample.New(r.Sampling) // was checked
 	return c
 }
 
-// accept records the chosen token, and reports whether nothing can follow it.
-func (c *chooser) accept(id int) bool {
-	return c != nil && c.constraint != nil && c.constraint.accept(id)
-}
-
-// rows are spare copies of logits.
-var rows = sync.Pool{New: func() any { return new([]float32) }}
-
-// choose returns the next token of q and, if requested, its log-probability. It may change
-// logits.
-func (c *chooser) choose(q *sequence, logits []float32) (uint32, *generate.Logprob, error) {
-	var about *generate.Logprob
-	var norm float64
-	raw := logits
-	if c.logprobs {
-		norm = fallback.LogSumExp(logits)
-		about = &generate.Logprob{Top: likeliest(logits, norm, c.top)}
-		for _, id := range c.of {
-			about.Of = append(about.Of, generate.Logprob{ID: id, Value: float64(logits[id]) - norm})
-		}
-	}
-	if about != nil && len(c.processors) > 0 {
-		row := rows.Get().(*[]float32)
-		defer rows.Put(row)
-		*row = append((*row)[:0], logits...)
-		logits = *row
-	}
+// choose returns the next token of q, and changes logits.
+func (c *chooser) choose(q *sequence, logits []float32) (uint32, error) {
 	for _, p := range c.processors {
 		if err := p(q, logits); err != nil {
-			return 0, nil, err
+			return 0, err
 		}
 	}
-	id, err := c.sampler.Sample(logits, uint64(q.generated()))
-	if err == nil && about != nil {
-		about.ID, about.Value = int(id), float64(raw[id])-norm
-	}
-	return id, about, err
+	return c.sampler.Sample(logits, uint64(q.generated()))
 }
 
 // biases implements Request.LogitBias.
@@ -104,18 +68,17 @@ func biases(by map[int]float64) processor {
 	}
 }
 
-// notBefore implements Request.MinTokens.
-func notBefore(tokens int, eos []int) processor {
-	return func(q *sequence, logits []float32) error {
-		if q.generated() < tokens {
-			for _, id := range eos {
-				if id >= 0 && id < len(logits) {
-					logits[id] = impossible
-				}
-			}
-		}
-		return nil
+// logprob returns the log-probability of a token that was chosen, and those of others for which
+// the request asks.
+func (r *Request) logprob(id uint32, logits []float32) *generate.Logprob {
+	norm := fallback.LogSumExp(logits)
+	of := func(id int) generate.Logprob { return generate.Logprob{ID: id, Value: float64(logits[id]) - norm} }
+	out := of(int(id))
+	out.Top = likeliest(logits, norm, r.TopLogprobs)
+	for _, id := range r.LogprobsOf {
+		out.Of = append(out.Of, of(id))
 	}
+	return &out
 }
 
 // likeliest returns the n likeliest tokens, the lower id first among equals.
@@ -145,7 +108,7 @@ func likeliest(logits []float32, norm float64, n int) []generate.Logprob {
 	return out
 }
 
-// choice is the host's choice for a piece.
+// choice is a token that was chosen, and what is known about it.
 type choice struct {
 	id    uint32
 	about *generate.Logprob
@@ -154,30 +117,55 @@ type choice struct {
 
 var errNotChosen = errors.New("engine: Logits has ended its goroutine instead of returning")
 
-// chooseAll chooses the tokens of the pieces that need it from their rows of
-// logits, concurrently. It fails if logits cannot be read.
-func chooseAll(f *pendingStep, logits *kompute.Mapped[float32], vocabulary int) ([]choice, error) {
+// rows are spare copies of logits.
+var rows = sync.Pool{New: func() any { return new([]float32) }}
+
+// look returns the choices of the pieces that need logits on the host, for their log-probabilities
+// or to choose a token; different pieces concurrently. It fails if logits cannot be read.
+func look(f *pendingStep, logits *kompute.Mapped[float32], vocabulary int) ([]choice, error) {
 	if f.onHost == 0 {
 		return nil, nil
 	}
-	out, unread := make([]choice, f.onHost), make([]error, f.onHost)
+	out, unread := make([]choice, f.onHost), make([]error, len(f.pieces))
 	var wg sync.WaitGroup
 	for i := range f.pieces {
-		p := &f.pieces[i]
-		if p.chooser == nil || p.chosen == 0 || p.ended.Load() {
-			continue
+		if p := &f.pieces[i]; p.needsLogits() && p.chosen > 0 && !p.ended.Load() {
+			wg.Go(func() { unread[i] = p.look(out[p.at:], f.tokens[p.at:], logits, vocabulary) })
 		}
-		wg.Go(func() {
-			row := rows.Get().(*[]float32)
-			defer rows.Put(row)
-			*row = slices.Grow((*row)[:0], vocabulary)[:vocabulary]
-			if unread[p.at] = logits.Peek(*row, p.at*vocabulary); unread[p.at] == nil {
-				c := &out[p.at]
-				c.err = errNotChosen
-				c.id, c.about, c.err = p.chooser.choose(p.sequence, *row)
-			}
-		})
 	}
 	wg.Wait()
 	return out, errors.Join(unread...)
+}
+
+// look sets the choices after the rows of a piece, for which the device has chosen tokens, up
+// to the first that shows a guess to be wrong.
+func (p *piece) look(out []choice, tokens []uint32, logits *kompute.Mapped[float32], vocabulary int) error {
+	row := rows.Get().(*[]float32)
+	defer rows.Put(row)
+	*row = slices.Grow((*row)[:0], vocabulary)[:vocabulary]
+	for j := range p.chosen {
+		if err := logits.Peek(*row, (p.at+j)*vocabulary); err != nil {
+			return err
+		}
+		out[j].id = tokens[j]
+		p.decide(&out[j], *row)
+		if j < len(p.draft) && int32(out[j].id) != p.draft[j] {
+			break
+		}
+	}
+	return nil
+}
+
+// decide sets what the host knows of a choice.
+func (p *piece) decide(c *choice, logits []float32) {
+	if p.chooser != nil {
+		own := rows.Get().(*[]float32)
+		defer rows.Put(own)
+		*own = append((*own)[:0], logits...)
+		c.err = errNotChosen
+		c.id, c.err = p.chooser.choose(p.sequence, *own)
+	}
+	if c.err == nil && p.request.Logprobs && sample.Check(c.id) == nil {
+		c.about = p.request.logprob(c.id, logits)
+	}
 }

@@ -35,7 +35,8 @@ func TestProcessors(t *testing.T) {
 		}
 		logits := rapid.SliceOfN(rapid.Float32Range(-4, 4), vocabulary, vocabulary).Draw(t, "logits")
 		got := slices.Clone(logits)
-		for _, p := range newChooser(&r, newPenalties(&r), nil).processors {
+		r.Logits = func([]int32, []float32) error { return nil }
+		for _, p := range newChooser(&r, newPenalties(&r), newGuide(&r, nil)).processors {
 			require.NoError(t, p(q, got))
 		}
 		for id, v := range logits {
@@ -69,7 +70,7 @@ func TestTheHookComesAfterTheFieldsAbove(t *testing.T) {
 		logits[1] = 5
 		return nil
 	}}
-	id, _, err := newChooser(&r, newPenalties(&r), nil).choose(&sequence{request: &r, tokens: []int32{7}, prompt: 1}, []float32{1, 9, 1})
+	id, err := newChooser(&r, newPenalties(&r), newGuide(&r, nil)).choose(&sequence{request: &r, tokens: []int32{7}, prompt: 1}, []float32{1, 9, 1})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, id)
 }
@@ -77,11 +78,10 @@ func TestTheHookComesAfterTheFieldsAbove(t *testing.T) {
 // Log-probabilities are those of the unchanged logits, and the likeliest tokens
 // are in order, with the lower ID first among equals.
 func TestLogprobs(t *testing.T) {
-	r := Request{Logprobs: true, TopLogprobs: 3, LogprobsOf: []int{2, 0}, LogitBias: map[int]float64{4: 100}}
+	r := Request{Logprobs: true, TopLogprobs: 3, LogprobsOf: []int{2, 0}}
 	logits := []float32{1, 3, 2, 3, -1}
-	id, about, err := newChooser(&r, newPenalties(&r), nil).choose(&sequence{request: &r}, logits)
-	require.NoError(t, err)
-	require.EqualValues(t, 4, id, "the bias decides")
+	about := r.logprob(4, logits)
+	require.Equal(t, 4, about.ID)
 	sum := 0.0
 	for _, v := range logits {
 		sum += math.Exp(float64(v))
@@ -102,37 +102,38 @@ func TestLogprobs(t *testing.T) {
 func TestChoiceFails(t *testing.T) {
 	own := errors.New("own")
 	r := Request{Logits: func([]int32, []float32) error { return own }}
-	_, _, err := newChooser(&r, newPenalties(&r), nil).choose(&sequence{request: &r}, []float32{1, 2})
+	_, err := newChooser(&r, nil, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, own)
-	r = Request{LogitBias: map[int]float64{0: math.Inf(-1), 1: math.Inf(-1)}}
-	_, _, err = newChooser(&r, newPenalties(&r), nil).choose(&sequence{request: &r}, []float32{1, 2})
+	r = Request{Logits: func(_ []int32, logits []float32) error { logits[0], logits[1] = impossible, impossible; return nil }}
+	_, err = newChooser(&r, nil, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, sample.ErrLogits)
-	require.Nil(t, newChooser(&Request{EOS: []int{1}, RepetitionPenalty: 1.5}, newPenalties(&Request{RepetitionPenalty: 1.5}), nil), "the device can choose")
+	r = Request{EOS: []int{1}, RepetitionPenalty: 1.5, MinTokens: 2, LogitBias: map[int]float64{1: 2}, Logprobs: true}
+	require.Nil(t, newChooser(&r, newPenalties(&r), newGuide(&r, nil)), "the device can choose")
 }
 
 // A hook that ends its goroutine, as FailNow of a test does, has chosen no token.
 func TestHookEndsItsGoroutine(t *testing.T) {
 	r := Request{Logits: func([]int32, []float32) error { runtime.Goexit(); return nil }}
-	q := &sequence{request: &r, chooser: newChooser(&r, newPenalties(&r), nil)}
+	q := &sequence{request: &r, chooser: newChooser(&r, nil, nil)}
 	d, err := kompute.Open("cpu")
 	require.NoError(t, err)
 	defer d.Close()
 	logits, err := kompute.NewMapped[float32](d, 1, 2)
 	require.NoError(t, err)
 	defer logits.Close()
-	f := &pendingStep{pieces: []piece{{sequence: q, chosen: 1}}, onHost: 1}
-	all, err := chooseAll(f, logits, 2)
+	f := &pendingStep{pieces: []piece{{sequence: q, chosen: 1}}, onHost: 1, tokens: []uint32{0}}
+	all, err := look(f, logits, 2)
 	require.NoError(t, err)
 	require.ErrorIs(t, all[0].err, errNotChosen)
 	// Logits that cannot be read are no choice of a request, but a step that has failed.
 	require.NoError(t, logits.Close())
-	all, err = chooseAll(f, logits, 2)
+	all, err = look(f, logits, 2)
 	require.ErrorIs(t, err, kompute.ErrClosed)
 	require.NoError(t, all[0].err)
 }
 
-// BenchmarkChoose measures the host's choice from a row of a large vocabulary.
-func BenchmarkChoose(b *testing.B) {
+// BenchmarkLook measures what the host does with a row of logits of a large vocabulary.
+func BenchmarkLook(b *testing.B) {
 	logits := make([]float32, 151936)
 	for i := range logits {
 		logits[i] = float32(rand.NormFloat64() * 3)
@@ -141,22 +142,22 @@ func BenchmarkChoose(b *testing.B) {
 	for i := range tokens {
 		tokens[i] = int32(rand.IntN(len(logits)))
 	}
+	hook := func([]int32, []float32) error { return nil }
 	for name, r := range map[string]Request{
-		"greedy":          {RepetitionPenalty: 1.1, MinTokens: 1, EOS: []int{1}},
-		"topk":            {RepetitionPenalty: 1.1, MinTokens: 1, EOS: []int{1}, Sampling: sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20}},
-		"logprobs greedy": {Logprobs: true},
-		"logprobs 5 topk": {Logprobs: true, TopLogprobs: 5, Sampling: sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20}},
-		"temp":            {RepetitionPenalty: 1.1, MinTokens: 1, EOS: []int{1}, Sampling: sample.Params{Temperature: 0.7}},
+		"logits greedy": {Logits: hook, RepetitionPenalty: 1.1},
+		"logits topk":   {Logits: hook, RepetitionPenalty: 1.1, Sampling: sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20}},
+		"logits temp":   {Logits: hook, RepetitionPenalty: 1.1, Sampling: sample.Params{Temperature: 0.7}},
+		"logprobs":      {Logprobs: true},
+		"logprobs 5":    {Logprobs: true, TopLogprobs: 5},
 	} {
 		b.Run(name, func(b *testing.B) {
 			r.Prompt = make([]int, 100)
-			c := newChooser(&r, newPenalties(&r), nil)
-			q := &sequence{request: &r, tokens: tokens, prompt: len(r.Prompt)}
-			row := make([]float32, len(logits))
+			q := &sequence{request: &r, tokens: tokens, prompt: len(r.Prompt), chooser: newChooser(&r, newPenalties(&r), nil)}
+			p := &piece{sequence: q}
 			for b.Loop() {
-				copy(row, logits) // they are changed
-				if _, _, err := c.choose(q, row); err != nil {
-					b.Fatal(err)
+				var c choice
+				if p.decide(&c, logits); c.err != nil {
+					b.Fatal(c.err)
 				}
 			}
 		})

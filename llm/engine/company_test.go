@@ -15,15 +15,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
 const smallVocabulary = 96
 
+// smallGrammar is one whose texts the small model can write.
+var smallGrammar = sync.OnceValues(func() (*grammar.Grammar, error) {
+	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	return grammar.CompileAny(grammar.NewVocabulary(folder.Tokenizer, smallVocabulary), grammar.Alternative{Regexp: `[a-m]{1,4}([0-9+*-][n-z]{2,5}){1,6}`})
+})
+
 // randomRequest makes a request of any kind, which may begin like others.
-func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
+func randomRequest(t require.TestingT, r *rand.Rand, prefixes [][]int) engine.Request {
 	token := func() int { return r.IntN(smallVocabulary) }
 	prompt := slices.Clone(prefixes[r.IntN(len(prefixes))])
 	for range 1 + r.IntN(20) {
@@ -33,35 +45,44 @@ func randomRequest(r *rand.Rand, prefixes [][]int) engine.Request {
 	if r.IntN(2) == 0 {
 		q.Sampling = sample.Params{Temperature: 0.5 + r.Float64(), TopK: r.IntN(50), TopP: 0.5 + r.Float64()/2, Seed: r.Uint64()}
 	}
-	if r.IntN(4) == 0 { // an answer that repeats itself, whose tokens are guessed, unless the host chooses them
+	q.Logprobs = r.IntN(2) == 0
+	if r.IntN(4) == 0 { // an answer that repeats itself, whose tokens are guessed
 		q.EOS, q.MaxTokens = nil, 24
 		return q
 	}
-	q.Logprobs = true
-	switch r.IntN(8) {
-	case 0:
-		q.RepetitionPenalty, q.TopLogprobs = 1.3, 2
-	case 1:
-		q.PresencePenalty, q.FrequencyPenalty = 0.5, 0.25
-	case 2:
-		q.MinTokens, q.LogitBias = q.MaxTokens/2, map[int]float64{token(): 2, token(): math.Inf(-1)}
-	case 3:
+	if r.IntN(3) == 0 {
+		q.RepetitionPenalty, q.TopLogprobs = 0.8+r.Float64(), 2
+		q.Logprobs = true
+	}
+	if r.IntN(3) == 0 {
+		q.PresencePenalty, q.FrequencyPenalty = 2*r.Float64(), r.NormFloat64()
+	}
+	if r.IntN(3) == 0 {
+		q.LogitBias = map[int]float64{token(): 2, token(): math.Inf(-1), token(): r.NormFloat64()}
+	}
+	if r.IntN(3) == 0 {
+		q.MinTokens = q.MaxTokens / 2
+	}
+	if r.IntN(3) == 0 {
+		g, err := smallGrammar()
+		require.NoError(t, err)
+		q.Grammar, q.GrammarAfter, q.GrammarTrigger = g, []string{"", "", "e"}[r.IntN(3)], []string{"", "", "h"}[r.IntN(3)]
+	}
+	if r.IntN(8) == 0 {
 		banned := token()
 		q.Logits = func(tokens []int32, logits []float32) error {
 			logits[(banned+len(tokens))%len(logits)] += 3
 			return nil
 		}
-	case 4: // by the device, as below
-		q.Logprobs, q.RepetitionPenalty, q.PresencePenalty, q.FrequencyPenalty = false, 0.8+r.Float64(), r.Float64(), r.NormFloat64()/4
-	case 5:
-		q.Logprobs, q.PresencePenalty, q.FrequencyPenalty = false, 2*r.Float64(), r.NormFloat64()
 	}
 	return q
 }
 
-// onHost is the request with tokens that the host chooses, if it has penalties.
+// onHost is the request with tokens that the host chooses.
 func onHost(q engine.Request) engine.Request {
-	q.Logprobs = q.Logprobs || q.RepetitionPenalty != 0 || q.PresencePenalty != 0 || q.FrequencyPenalty != 0
+	if q.Logits == nil {
+		q.Logits = func([]int32, []float32) error { return nil }
+	}
 	return q
 }
 
@@ -161,14 +182,11 @@ func sameTokensInAnyCompany(d demo, cache kompute.DType) {
 	all := make([]engine.Request, requests)
 	want := make([]*generate.Result, requests)
 	for i := range all {
-		all[i] = randomRequest(r, prefixes)
+		all[i] = randomRequest(d, r, prefixes)
 		s, err := alone.Submit(d.Context(), onHost(all[i]))
 		require.NoError(d, err)
 		want[i], err = s.Result(d.Context())
 		require.NoError(d, err)
-		if !all[i].Logprobs {
-			want[i].Logprobs = nil
-		}
 	}
 	// Memory for only two long requests, so some must give up their pages.
 	e := d.engine(engine.Config{Sequences: 6, Context: 128, PageTokens: 8, CacheTokens: 136, ChunkTokens: 16, Draft: 4, CacheType: cache, BatchInvariant: invariant})
@@ -211,35 +229,48 @@ func sameTokensInAnyCompany(d demo, cache kompute.DType) {
 // if text repeats itself. Other types of pages change nothing else.
 func TestDrafts(t *testing.T) {
 	eachSmall(t, func(d demo) {
-		var all []engine.Request
-		for seed := range uint64(3) {
-			all = append(all, engine.Request{
-				Prompt: []int{5, 6, 7, 8, 5, 6, 7, 8, int(seed)}, MaxTokens: 60, Sampling: sample.Params{Temperature: 0.05 * float64(seed), Seed: seed},
-			})
+		ask := func(seed uint64) engine.Request {
+			return engine.Request{Prompt: []int{5, 6, 7, 8, 5, 6, 7, 8, int(seed)}, MaxTokens: 60, Sampling: sample.Params{Temperature: 0.05 * float64(seed), Seed: seed}}
 		}
-		var want []*generate.Result
-		for _, c := range []engine.Config{{}, {Draft: 6}, {Draft: 3, PageTokens: 4}, {CacheType: kompute.DTypeFloat16}, {CacheType: kompute.DTypeUint8}} {
-			c.Sequences, c.Context, c.ChunkTokens = 8, 128, 16
-			e := d.engine(c)
-			for i, r := range all {
-				s, err := e.Submit(d.Context(), r)
-				require.NoError(d, err)
-				got, err := s.Result(d.Context())
-				require.NoError(d, err)
-				if c == (engine.Config{Sequences: 8, Context: 128, ChunkTokens: 16}) {
-					want = append(want, got)
-				} else if c.CacheType == 0 {
-					requireSame(d, want[i], got)
-				}
-				require.Len(d, got.IDs, 60)
-			}
-			stats := e.Stats()
-			d.close(e)
-			d.Logf("%+v", stats)
-			if c.Draft > 0 {
-				require.Positive(d, stats.AcceptedTokens)
-				require.Less(d, stats.Steps, uint64(3*60))
-			}
+		requireDrafts(d, []engine.Request{ask(0), ask(1), ask(2)})
+		// Also with log-probabilities, and if only some tokens may come next.
+		late, guided := []engine.Request{ask(0), ask(1), ask(2)}, []engine.Request{ask(0), ask(1), ask(2)}
+		g, err := smallGrammar()
+		require.NoError(d, err)
+		for i := range late {
+			late[i].EOS, late[i].MinTokens, late[i].Logprobs = []int{64, 65}, 50+i, i%2 == 0
+			late[i].LogitBias = map[int]float64{70 + i: 1}
+			guided[i].Grammar, guided[i].GrammarTrigger = g, []string{"", "", "a"}[i]
+			guided[i].LogitBias = map[int]float64{64: 40, 77: 30, 16 + i: 29}
 		}
+		requireDrafts(d, late)
+		requireDrafts(d, guided)
 	})
+}
+
+// requireDrafts checks that requests of 60 tokens get the same tokens whether they are guessed or not.
+func requireDrafts(d demo, all []engine.Request) {
+	var want []*generate.Result
+	for _, c := range []engine.Config{{}, {Draft: 6}, {Draft: 3, PageTokens: 4}, {CacheType: kompute.DTypeFloat16}, {CacheType: kompute.DTypeUint8}} {
+		c.Sequences, c.Context, c.ChunkTokens = 8, 128, 16
+		e := d.engine(c)
+		for i, r := range all {
+			s, err := e.Submit(d.Context(), r)
+			require.NoError(d, err)
+			got, err := s.Result(d.Context())
+			require.NoError(d, err)
+			if c == (engine.Config{Sequences: 8, Context: 128, ChunkTokens: 16}) {
+				want = append(want, got)
+			} else if c.CacheType == 0 {
+				requireSame(d, want[i], got)
+			}
+		}
+		stats := e.Stats()
+		d.close(e)
+		d.Logf("%+v", stats)
+		if c.Draft > 0 {
+			require.Positive(d, stats.AcceptedTokens)
+			require.Less(d, stats.Steps, stats.GeneratedTokens)
+		}
+	}
 }

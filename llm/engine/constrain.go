@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -33,50 +32,11 @@ func (c *constraint) await(text string, free bool) {
 	c.awaited, c.free, c.seen, c.decoder = text, free, "", c.tokenizer.NewDecoder(tokenizer.KeepSpecial)
 }
 
-// impossible is the logit of a token that must not be chosen.
-var impossible = float32(math.Inf(-1))
-
-// process is a processor that allows only tokens that may follow. Those of EOS, which may
-// have a text, do so where the constrained text may end, and so not before it has begun.
-func (c *constraint) process(_ *sequence, logits []float32) error {
-	if c.awaited != "" && c.free {
-		return nil
-	}
-	ends := map[int]float32{}
-	for _, id := range c.request.EOS {
-		if id < 0 || id >= len(logits) {
-			continue
-		}
-		ends[id] = impossible // whatever its text
-		if c.awaited == "" && c.matcher.Complete() {
-			ends[id] = logits[id]
-		}
-	}
-	if c.awaited == "" {
-		if err := c.mask(logits); err != nil {
-			return err
-		}
-	}
-	for id, v := range ends {
-		logits[id] = v
-	}
-	return nil
-}
-
-// mask makes tokens impossible that the grammar does not allow.
-func (c *constraint) mask(logits []float32) error {
-	mask, err := c.matcher.Mask()
-	if err != nil {
-		return err
-	}
-	for word, allowed := range mask {
-		for i := range logits[word*64 : min(word*64+64, len(logits))] {
-			if allowed>>i&1 == 0 {
-				logits[word*64+i] = impossible
-			}
-		}
-	}
-	return nil
+// clone returns a constraint that goes on from the same place, independently.
+func (c *constraint) clone() *constraint {
+	own := *c
+	own.matcher, own.decoder = c.matcher.Clone(), c.decoder.Clone()
+	return &own
 }
 
 // accept records the chosen token. It reports whether nothing can follow.

@@ -3,7 +3,7 @@ package engine
 import (
 	"encoding/json"
 	"fmt"
-	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,15 +42,15 @@ func TestEndsWithText(t *testing.T) {
 	require.NoError(t, err)
 	g, err := grammar.Compile([]byte(`{"enum":[1,12,21]}`), grammar.NewVocabulary(tok, 3), grammar.Options{})
 	require.NoError(t, err)
-	c := newConstraint(&Request{Grammar: g, EOS: []int{1, 2, -1, 3}}, tok)
-	never := float32(math.Inf(-1))
+	a := newGuide(&Request{Grammar: g, EOS: []int{1, 2, -1, 3}}, tok)
+	never := impossible
 	for i, want := range [][]float32{{1, never, never}, {never, 2, 3}} {
 		logits := []float32{1, 2, 3}
-		require.NoError(t, c.process(nil, logits))
+		require.NoError(t, a.process(&sequence{}, logits))
 		require.Equal(t, want, logits)
-		require.False(t, c.accept(i))
+		require.False(t, a.accept(i))
 	}
-	require.False(t, c.matcher.Ended())
+	require.False(t, a.constraint.matcher.Ended())
 }
 
 // An answer cannot end before its constrained text has begun.
@@ -60,8 +60,8 @@ func TestNoEndBeforeTheGrammar(t *testing.T) {
 	require.NoError(t, err)
 	g, err := grammar.Compile([]byte(`{"enum":[1,11]}`), grammar.NewVocabulary(tok, 3), grammar.Options{})
 	require.NoError(t, err)
-	c := newConstraint(&Request{Grammar: g, GrammarAfter: "A:", EOS: []int{2, -1, 3}}, tok)
-	never := float32(math.Inf(-1))
+	a := newGuide(&Request{Grammar: g, GrammarAfter: "A:", EOS: []int{2, -1, 3}}, tok)
+	never := impossible
 	for _, step := range []struct {
 		want []float32
 		next int
@@ -72,9 +72,9 @@ func TestNoEndBeforeTheGrammar(t *testing.T) {
 		{[]float32{never, 2, 3}, 2},
 	} {
 		logits := []float32{1, 2, 3}
-		require.NoError(t, c.process(nil, logits))
+		require.NoError(t, a.process(&sequence{}, logits))
 		require.Equal(t, step.want, logits)
-		require.False(t, c.accept(step.next))
+		require.False(t, a.accept(step.next))
 	}
 }
 
@@ -85,7 +85,7 @@ func TestGrammarTrigger(t *testing.T) {
 	require.NoError(t, err)
 	g, err := grammar.Compile([]byte(`{"enum":[11]}`), grammar.NewVocabulary(tok, 4), grammar.Options{})
 	require.NoError(t, err)
-	never := float32(math.Inf(-1))
+	never := impossible
 	free, noEnd, one := []float32{1, 2, 3, 4}, []float32{1, 2, never, 4}, []float32{never, 2, never, never}
 	type step struct {
 		want []float32
@@ -95,28 +95,35 @@ func TestGrammarTrigger(t *testing.T) {
 		"":  {{free, 1}, {free, 0}, {one, 1}, {one, 1}, {free, 3}, {free, 0}, {one, 1}, {one, 1}, {free, 2}},
 		"B": {{noEnd, 1}, {noEnd, 0}, {noEnd, 1}, {noEnd, 3}, {free, 1}, {free, 0}, {one, 1}, {one, 1}, {free, 2}},
 	} {
-		c := newConstraint(&Request{Grammar: g, GrammarAfter: after, GrammarTrigger: "A:", EOS: []int{2}}, tok)
+		a := newGuide(&Request{Grammar: g, GrammarAfter: after, GrammarTrigger: "A:", EOS: []int{2}}, tok)
 		for i, s := range steps {
 			logits := []float32{1, 2, 3, 4}
-			require.NoError(t, c.process(nil, logits))
+			require.NoError(t, a.process(&sequence{}, logits))
 			require.Equal(t, s.want, logits, "%q, step %d", after, i)
-			require.False(t, c.accept(s.next))
+			require.False(t, a.accept(s.next))
 		}
 	}
 	// One token with both texts.
-	c := newConstraint(&Request{Grammar: g, GrammarAfter: "A", GrammarTrigger: ":"}, tok)
-	require.False(t, c.accept(0))
+	a := newGuide(&Request{Grammar: g, GrammarAfter: "A", GrammarTrigger: ":"}, tok)
+	require.False(t, a.accept(0))
 	logits := []float32{1, 2, 3, 4}
-	require.NoError(t, c.process(nil, logits))
+	require.NoError(t, a.process(&sequence{}, logits))
 	require.Equal(t, one, logits)
 }
 
-// A grammar with which a mask takes too much work ends the request.
+// A grammar with which a mask takes too much work ends its request, and no other.
 func TestGrammarOfTooMuchWork(t *testing.T) {
+	m, folder := small(t)
 	vocabulary, properties := map[string]int{}, map[string]any{}
 	for i := range 1000 {
-		vocabulary[fmt.Sprintf(`{"p%d":1,`, i)] = i
 		properties[fmt.Sprintf("p%d", i)] = map[string]any{"type": "integer"}
+	}
+	for token := range m.Limits().Vocabulary {
+		text := "{"
+		for i := range 12 {
+			text += fmt.Sprintf(`"p%d":1,`, 12*token%900+i)
+		}
+		vocabulary[text+strings.Repeat(" ", token)] = token
 	}
 	words, err := json.Marshal(vocabulary)
 	require.NoError(t, err)
@@ -127,7 +134,20 @@ func TestGrammarOfTooMuchWork(t *testing.T) {
 	require.NoError(t, err)
 	g, err := grammar.Compile(schema, grammar.NewVocabulary(tok, len(vocabulary)), grammar.Options{})
 	require.NoError(t, err)
-	r := &Request{Grammar: g}
-	_, _, err = newChooser(r, newPenalties(r), tok).choose(&sequence{request: r}, make([]float32, len(vocabulary)))
-	require.ErrorIs(t, err, grammar.ErrWork)
+	e, err := New(m, folder.Tokenizer, Config{Sequences: 2, Context: 64})
+	require.NoError(t, err)
+	request := Request{Prompt: []int{1, 2}, MaxTokens: 20, Logprobs: true}
+	other, err := e.Submit(t.Context(), request)
+	require.NoError(t, err)
+	for _, hook := range []func([]int32, []float32) error{nil, func([]int32, []float32) error { return nil }} {
+		request.Grammar, request.Logits = g, hook
+		s, err := e.Submit(t.Context(), request)
+		require.NoError(t, err)
+		_, err = s.Result(t.Context())
+		require.ErrorIs(t, err, grammar.ErrWork)
+	}
+	_, err = other.Result(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, e.Stats().Restarted)
+	require.NoError(t, e.Close(t.Context()))
 }

@@ -76,6 +76,10 @@ func (f *failing) requests(most int) (all []Request) {
 		if r.IntN(4) == 0 {
 			q.EOS, q.RepetitionPenalty = []int{r.IntN(vocabulary)}, 1.2
 		}
+		if r.IntN(4) == 0 {
+			q.EOS, q.MinTokens = []int{r.IntN(vocabulary), r.IntN(vocabulary)}, q.MaxTokens*2/3
+			q.LogitBias = map[int]float64{q.EOS[0]: 4, r.IntN(vocabulary): -1}
+		}
 		all = append(all, q)
 	}
 	return all

@@ -6,10 +6,11 @@ import "github.com/kompute-go/kompute-go/kompute"
 type pendingStep struct {
 	pieces       []piece
 	rows, chosen int
-	onHost       int // how many of the chosen tokens, the first ones, the host chooses
+	onHost       int // how many of the chosen tokens, the first ones, the host needs the logits for
 	embedded     int // how many rows, the first ones, have states that the host needs
 	slot         int // its index among the steps in flight
 	step         *step
+	open         bool // the choice of its tokens is not enqueued yet
 	done         kompute.Event
 	tokens       []uint32
 	states       []float32 // the rows that the host needs

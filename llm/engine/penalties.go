@@ -9,13 +9,16 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// penalties are those of a request, in the form of ops.Penalize; nil: there are none.
+// penalties are those of a request, in the form of ops.Penalize; nil: noPenalties.
 type penalties struct {
 	values fallback.Penalties
 	// first tells which tokens of the prompt are the first of their kind. Only those are
 	// counted, since a count has one bit for the prompt.
 	first []bool
 }
+
+// noPenalties change no logit.
+var noPenalties = fallback.Penalties{opdef.PenaltyPositive: 1, opdef.PenaltyOther: 1}
 
 func newPenalties(r *Request) *penalties {
 	repetition := r.RepetitionPenalty
@@ -39,6 +42,8 @@ func newPenalties(r *Request) *penalties {
 // amount returns what token at of a sequence adds to the count of its kind.
 func (p *penalties) amount(at int) uint32 {
 	switch {
+	case p == nil:
+		return 0
 	case at >= len(p.first):
 		return 1
 	case p.first[at]:
@@ -47,7 +52,7 @@ func (p *penalties) amount(at int) uint32 {
 	return 0
 }
 
-// processor changes logits on the host, for a request that needs other processors, too.
+// processor changes logits on the host, for a request with Logits.
 func (p *penalties) processor() processor {
 	counts, counted := map[int32]uint32{}, 0
 	return func(q *sequence, logits []float32) error {
@@ -61,23 +66,28 @@ func (p *penalties) processor() processor {
 	}
 }
 
-// texts are the texts of running requests whose penalties the device applies: sequence q has
+// texts are the texts of running requests whose logits the device changes: sequence q has
 // row q.row.
 type texts struct {
 	counts     *kompute.Tensor[uint32]  // [Sequences, V], as in ops.Penalize
 	penalties  *kompute.Tensor[float32] // [Sequences, PenaltiesSize]
+	biases     *kompute.Tensor[float32] // [Sequences, V], of Request.LogitBias
 	none       *kompute.Tensor[uint32]  // [1, V] of zeros
 	admissions []uint64                 // of the sequence that each row belongs to
 }
 
 func newTexts(d *kompute.Device, sequences, vocabulary int) (*texts, error) {
 	x := &texts{admissions: make([]uint64, sequences)}
-	var errs [3]error
+	var errs [4]error
 	x.counts, errs[0] = kompute.Zeros[uint32](d, sequences, vocabulary)
 	x.penalties, errs[1] = kompute.Zeros[float32](d, sequences, ops.PenaltiesSize)
-	x.none, errs[2] = kompute.Zeros[uint32](d, 1, vocabulary)
+	x.biases, errs[2] = kompute.Zeros[float32](d, sequences, vocabulary)
+	x.none, errs[3] = kompute.Zeros[uint32](d, 1, vocabulary)
 	return x, errors.Join(errs[:]...)
 }
+
+// noText is the row of no text: none of the operands of an op has it.
+func (x *texts) noText() int32 { return int32(len(x.admissions)) }
 
 // begin makes the row of a piece that of its sequence, if it is not yet. The row then has the tokens
 // before the piece, which are not fed because others have filled their pages; the step itself counts the
@@ -90,19 +100,38 @@ func (x *texts) begin(s *kompute.Stream, p *piece) error {
 	defer sc.Close()
 	row := []ops.Position{ops.At(p.row), ops.At(0)}
 	ops.SliceUpdate(s, x.counts, x.none, row...)
-	values, err := kompute.New(s.Device(), p.penalties.values[:], 1, ops.PenaltiesSize)
+	penalties := noPenalties
+	if p.penalties != nil {
+		penalties = p.penalties.values
+		if err := x.add(s, p); err != nil {
+			return err
+		}
+	}
+	err := update(s, x.penalties, penalties[:], p.row)
+	if p.biased {
+		biases := make([]float32, x.biases.Dim(1))
+		for id, v := range p.request.LogitBias {
+			biases[id] = float32(v)
+		}
+		err = errors.Join(err, update(s, x.biases, biases, p.row))
+	} else {
+		ops.SliceUpdate(s, x.biases, ops.Cast[float32](s, x.none), row...)
+	}
 	if err != nil {
-		return err
-	}
-	ops.SliceUpdate(s, x.penalties, values, row...)
-	if err := values.Close(); err != nil {
-		return err
-	}
-	if err := x.add(s, p); err != nil {
 		return err
 	}
 	x.admissions[p.row] = p.admission
 	return s.Err()
+}
+
+// update makes a row of a matrix what is given.
+func update(s *kompute.Stream, matrix *kompute.Tensor[float32], values []float32, row int) error {
+	given, err := kompute.New(s.Device(), values, 1, len(values))
+	if err != nil {
+		return err
+	}
+	ops.SliceUpdate(s, matrix, given, ops.At(row), ops.At(0))
+	return given.Close()
 }
 
 // add counts the tokens before a piece.
@@ -124,5 +153,5 @@ func (x *texts) add(s *kompute.Stream, p *piece) error {
 }
 
 func (x *texts) close() error {
-	return errors.Join(x.counts.Close(), x.penalties.Close(), x.none.Close())
+	return errors.Join(x.counts.Close(), x.penalties.Close(), x.biases.Close(), x.none.Close())
 }

@@ -16,6 +16,9 @@ type StepProfile struct {
 	// Sampled: tokens are not just the most likely ones.
 	Sampled bool
 	*kompute.RegionProfile
+	// Choice is the choice of tokens where it is a region of its own, which begins when the host
+	// knows the tokens of the step before; else nil.
+	Choice *kompute.RegionProfile
 }
 
 // Profile measures each kind of step that the engine has run, as
@@ -50,11 +53,15 @@ func (t *stepper) profile(ctx context.Context, times int) ([]StepProfile, error)
 		if err := c.places.Poke(nowhere, 2*c.rows); err != nil {
 			return nil, err
 		}
-		p, err := c.region.Profile(ctx, times)
+		p := StepProfile{Rows: c.rows, Chosen: c.chosen, Sampled: c.sampled}
+		var err error
+		if p.RegionProfile, err = c.region.Profile(ctx, times); err == nil && c.choice != nil {
+			p.Choice, err = c.choice.Profile(ctx, times)
+		}
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, StepProfile{Rows: c.rows, Chosen: c.chosen, Sampled: c.sampled, RegionProfile: p})
+		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b StepProfile) int {
 		return cmp.Or(cmp.Compare(a.Rows, b.Rows), cmp.Compare(a.Chosen, b.Chosen))

@@ -20,12 +20,22 @@ func TestProfileOfAllSteps(t *testing.T) {
 			require.NoError(d, err)
 		}
 		require.EqualValues(d, 4, e.Stats().Steps)
+		s, err := e.Submit(d.Context(), engine.Request{Prompt: []int{0}, MaxTokens: 1, MinTokens: 1, EOS: []int{1}})
+		require.NoError(d, err)
+		_, err = s.Result(d.Context())
+		require.NoError(d, err)
 		profiles, err := e.Profile(d.Context(), 1)
 		require.NoError(d, err)
 		var rows []int
+		apart := 0
 		for _, p := range profiles {
 			rows = append(rows, p.Rows)
+			if p.Choice != nil {
+				require.Equal(d, 1, p.Rows)
+				apart++
+			}
 		}
-		require.Equal(d, []int{1, 64}, rows)
+		require.Equal(d, []int{1, 1, 64}, rows)
+		require.Equal(d, 1, apart, "the choice of tokens of the request with MinTokens")
 	})
 }

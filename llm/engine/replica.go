@@ -66,9 +66,22 @@ func (r *replica) loop() {
 func (r *replica) work(f *pendingStep) error {
 	e := r.engine
 	if f != nil {
-		return r.steps.start(e.stopped, f)
+		if err := r.steps.start(e.stopped, f); err != nil {
+			return err
+		}
+	} else if err := r.finishOldest(); err != nil {
+		return err
 	}
-	f = r.inFlight.oldest()
+	// The host now knows all tokens before those that the oldest step chooses.
+	if f := r.inFlight.oldest(); f != nil && f.open {
+		return r.steps.choose(e.stopped, f)
+	}
+	return nil
+}
+
+// finishOldest waits for the oldest step in flight, and processes its results.
+func (r *replica) finishOldest() error {
+	e, f := r.engine, r.inFlight.oldest()
 	r.pause()
 	err := r.steps.wait(e.stopped, f)
 	r.resume()
@@ -78,7 +91,7 @@ func (r *replica) work(f *pendingStep) error {
 	if err != nil {
 		return err
 	}
-	host, err := chooseAll(f, r.steps.logits[f.slot], e.limits.Vocabulary)
+	host, err := look(f, r.steps.logits[f.slot], e.limits.Vocabulary)
 	if err == nil {
 		r.finish(f, host)
 	}
@@ -168,8 +181,11 @@ func (r *replica) finish(f *pendingStep, host []choice) {
 func (e *Engine) take(f *pendingStep, p *piece, host []choice) {
 	for j := range p.chosen {
 		c := choice{id: f.tokens[p.at+j]}
-		if p.chooser != nil {
+		if p.needsLogits() {
 			c = host[p.at+j]
+		}
+		if p.err != nil && j == p.errAt {
+			c.err = p.err
 		}
 		if c.err == nil {
 			c.err = sample.Check(c.id)

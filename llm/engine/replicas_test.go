@@ -59,8 +59,8 @@ func TestReplicas(t *testing.T) {
 		all := make([]engine.Request, requests)
 		want := make([]*generate.Result, requests)
 		for i := range all {
-			all[i] = randomRequest(r, [][]int{nil, prefix})
-			s, err := alone.Submit(d.Context(), all[i])
+			all[i] = randomRequest(d, r, [][]int{nil, prefix})
+			s, err := alone.Submit(d.Context(), onHost(all[i]))
 			require.NoError(d, err)
 			want[i], err = s.Result(d.Context())
 			require.NoError(d, err)

@@ -21,11 +21,10 @@ const MaxTopLogprobs = 20
 
 // Request is a prompt and how to continue it.
 //
-// The tokens of requests without the fields from MinTokens on are chosen on the
-// device, and the next step is enqueued while one runs.
-// The fields from MinTokens on need a row of logits on the host for each token, so
-// the host waits for a step that chooses a token of such a request. The tokens are the same either way,
-// and where the device allows it (see [kompute.WithoutBatchInvariance]) they do not
+// Tokens are chosen on the device, and the next step is enqueued while one runs. Only those of requests
+// with Logits are chosen on the host, which waits for each step that has such a request.
+// The tokens are the same either way, and where the device allows it
+// (see [kompute.WithoutBatchInvariance]) they do not
 // depend on other requests. A request whose logits hold a NaN, +Inf or nothing finite
 // ends with [sample.ErrLogits].
 type Request struct {

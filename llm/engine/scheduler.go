@@ -20,6 +20,9 @@ type piece struct {
 	// source is where the device keeps the last token that is fed, if the host did not
 	// know that token when the step was planned.
 	source int
+	// err is why it cannot be known which tokens may be chosen after errAt of those that are.
+	err   error
+	errAt int
 }
 
 // promptTokens returns how many tokens of the piece are of the prompt, or are fed again. The others
@@ -130,13 +133,13 @@ func (s *scheduler) draft(f *pendingStep) {
 func (s *scheduler) draftRoom() int { return s.config.Sequences - len(s.running) }
 
 // number orders the pieces, first those whose states the host needs, then those whose
-// tokens it chooses, and numbers the chosen tokens.
+// logits it needs, and numbers the chosen tokens.
 func (s *scheduler) number(f *pendingStep) {
 	order := func(p piece) int {
 		switch {
 		case p.embed != nil:
 			return 0
-		case p.chooser != nil:
+		case p.needsLogits():
 			return 1
 		}
 		return 2
@@ -151,7 +154,7 @@ func (s *scheduler) number(f *pendingStep) {
 		} else if p.first+p.count == len(p.tokens)+p.pending+len(p.draft) {
 			p.chosen, p.at = 1+len(p.draft), f.chosen
 			f.chosen += p.chosen
-			if p.chooser != nil {
+			if p.needsLogits() {
 				f.onHost = f.chosen
 			}
 		}

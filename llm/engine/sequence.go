@@ -15,9 +15,12 @@ type sequence struct {
 	out     *outbox // passes tokens to stream
 	ctx     context.Context
 	answer  *generate.Answer // nil: there are no tokens to generate
+	guide   *guide           // nil: all tokens may come at any time
 	chooser *chooser         // nil: the device chooses
-	// penalties are those that the device applies before it chooses; nil: none
+	// What the device does to logits before it chooses: it applies penalties, unless they are nil,
+	// and adds Request.LogitBias.
 	penalties *penalties
+	biased    bool
 	lookup    *lookup    // nil: no drafts
 	embed     *embedding // nil: tokens are wanted
 	// How the device chooses, except for the number of the draw.
@@ -78,6 +81,12 @@ func (s *sequence) waiting() int {
 // needs the states of their tokens.
 func (s *sequence) shares() bool { return s.embed == nil || s.embed.pooling == PoolLast }
 
+// adjusted reports whether the device changes logits of the sequence, which then has a row of texts.
+func (s *sequence) adjusted() bool { return s.penalties != nil || s.biased }
+
+// needsLogits reports whether the host needs the logits after its rows.
+func (s *sequence) needsLogits() bool { return s.chooser != nil || s.request.Logprobs }
+
 // undecided reports whether the host must see the result of a step in flight
 // before it can continue the sequence, or before it can guess what follows. Whether there
 // is room for guesses now does not say whether there was when that step was planned:
@@ -93,7 +102,7 @@ func (s *sequence) accept(id int, about *generate.Logprob) bool {
 		s.lookup.accept(s.tokens)
 	}
 	add := s.answer.Add
-	if s.chooser.accept(id) {
+	if s.guide.accept(id) {
 		add = s.answer.AddLast
 	}
 	token := add(id)

@@ -10,47 +10,18 @@ import (
 	"github.com/kompute-go/kompute-go/ops"
 )
 
-// size is how many rows a step has, after how many of them the device chooses a token,
-// and how, and how many pages of each sequence it sees. Each of the steps in flight
-// has operands of its own, and so regions of its own.
-type size struct {
-	rows, chosen int
-	pages        int
-	sampled      bool // not all tokens greedily
-	logits       int  // how many of the chosen rows, the first ones, the host gets the logits of, to choose by itself
-	states       bool // the host gets the states of all rows
-	penalized    bool // the device applies penalties
-	all          bool // a token is chosen after every row, in their order
-	apart        bool // each row is of another sequence
-	slot         int
-}
-
-// textsAt returns where in a step's places the texts of its rows begin, and then those of the
-// chosen ones, if it is penalized.
-func (z size) textsAt() int { return 5*z.rows + z.chosen }
-
-// tableAt returns where in a step's places the pages of sequences begin.
-func (z size) tableAt() int {
-	if z.penalized {
-		return z.textsAt() + z.rows + z.chosen
-	}
-	return z.textsAt()
-}
-
-// amountsAt returns where in a step's inputs those for the counts of texts begin.
-func (z size) amountsAt() int { return z.rows + z.chosen*ops.SampleParamsSize }
-
 // step is a captured step of one size, and its operands, which the host writes where
 // the device reads them.
 type step struct {
 	size
 	region *kompute.Region // nil if the device cannot capture it: then it is recorded each time
+	choice *kompute.Region // the choice of tokens, if it is masked; otherwise region contains it
 	// Where the rows stand, as in nn.Rows, where their tokens are among those of the
-	// ring and of inputs, which of them choose a token, if penalized the texts of the
+	// ring and of inputs, which of them choose a token, if adjusted the texts of the
 	// rows and of the chosen ones, and the pages of sequences.
 	places *kompute.Mapped[int32] // [tableAt() + sequences*pages of each]
 	// The rows' tokens that the host knows, how each chosen one is sampled and, if
-	// penalized, what rows add to the counts of their texts.
+	// adjusted, what rows add to the counts of their texts.
 	inputs *kompute.Mapped[uint32]  // [amountsAt(), or with rows more]
 	hidden *kompute.Tensor[float32] // [rows, H], with states
 
@@ -72,7 +43,7 @@ func (t *stepper) capture(z size) (*step, error) {
 		size: z, listed: make([]listed, sequences),
 		hostPlaces: make([]int32, z.tableAt()+sequences*z.pages), hostInputs: make([]uint32, z.amountsAt()),
 	}
-	if z.penalized {
+	if z.adjusted {
 		c.hostInputs = append(c.hostInputs, make([]uint32, z.rows)...)
 	}
 	var errs [3]error
@@ -83,7 +54,10 @@ func (t *stepper) capture(z size) (*step, error) {
 	}
 	err := errors.Join(errs[:]...)
 	if err == nil && !t.uncaptured {
-		c.region, err = t.stream.Capture(func(s *kompute.Stream) { t.record(s, c) })
+		c.region, err = t.stream.Capture(func(s *kompute.Stream) { t.recordStep(s, c) })
+		if err == nil && z.masked {
+			c.choice, err = t.stream.Capture(func(s *kompute.Stream) { t.recordChoice(s, c) })
+		}
 		if errors.Is(err, kompute.ErrCapture) && errors.Is(err, kompute.ErrUnsupported) {
 			d.Logger().Warn("steps are computed op by op: they cannot be captured",
 				slog.String("reason", err.Error()), slog.String("device", d.Info().Name))
@@ -96,48 +70,95 @@ func (t *stepper) capture(z size) (*step, error) {
 	return c, nil
 }
 
-// record enqueues the step. It begins by copying its operands, because mapped
-// memory is slow for the device.
-func (t *stepper) record(s *kompute.Stream, c *step) {
-	n, k := c.rows, c.chosen
-	places, inputs := ops.Copy(s, c.places.Tensor()), ops.Copy(s, c.inputs.Tensor())
-	part := func(first, n int) *kompute.Tensor[int32] { return places.Slice(0, first, first+n) }
+// operands are those of a step, copied, because mapped memory is slow for the device.
+type operands struct {
+	*step
+	copyOfPlaces *kompute.Tensor[int32]
+	copyOfInputs *kompute.Tensor[uint32]
+}
+
+func (c *step) copied(s *kompute.Stream) operands {
+	return operands{c, ops.Copy(s, c.places.Tensor()), ops.Copy(s, c.inputs.Tensor())}
+}
+
+// part returns n of the places from the first one on.
+func (o *operands) part(first, n int) *kompute.Tensor[int32] {
+	return o.copyOfPlaces.Slice(0, first, first+n)
+}
+
+// recordStep enqueues a step, up to the choice of its tokens if that is not known yet.
+func (t *stepper) recordStep(s *kompute.Stream, c *step) {
+	o := c.copied(s)
+	logits := t.forward(s, &o)
+	if c.masked {
+		ops.SliceUpdate(s, t.unchosen, logits, ops.At(0), ops.At(0))
+		return
+	}
+	t.choosing(s, &o, logits)
+}
+
+// recordChoice enqueues what recordStep has left out.
+func (t *stepper) recordChoice(s *kompute.Stream, c *step) {
+	o := c.copied(s)
+	logits := t.unchosen.Slice(0, 0, c.chosen)
+	defer logits.Close()
+	t.choosing(s, &o, logits)
+}
+
+// forward enqueues the pass over a step's rows, and returns the logits [chosen, V].
+func (t *stepper) forward(s *kompute.Stream, o *operands) *kompute.Tensor[float32] {
+	n := o.rows
 	at := nn.Rows{
-		Positions: part(0, n), Lengths: part(n, n), Slots: part(2*n, n), Sequences: part(3*n, n),
-		Table: part(c.tableAt(), len(c.listed)*c.pages).Reshape(len(c.listed), c.pages),
-		Apart: c.apart,
+		Positions: o.part(0, n), Lengths: o.part(n, n), Slots: o.part(2*n, n), Sequences: o.part(3*n, n),
+		Table: o.part(o.tableAt(), len(o.listed)*o.pages).Reshape(len(o.listed), o.pages),
+		Apart: o.apart,
 	}
 	ring := t.ring.Tensor().Reshape(maxInFlight * t.config.Sequences)
 	defer ring.Close()
-	known := ops.Concat(s, 0, ring, inputs.Slice(0, 0, n))
-	tokens := ops.Gather(s, known, part(4*n, n), 0)
-	if c.penalized {
-		ops.Tally(s, t.texts.counts, part(c.textsAt(), n), tokens, inputs.Slice(0, c.amountsAt(), c.amountsAt()+n))
+	known := ops.Concat(s, 0, ring, o.copyOfInputs.Slice(0, 0, n))
+	tokens := ops.Gather(s, known, o.part(4*n, n), 0)
+	if o.adjusted {
+		ops.Tally(s, t.texts.counts, o.part(o.textsAt(), n), tokens, o.copyOfInputs.Slice(0, o.amountsAt(), o.amountsAt()+n))
 	}
-	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at, States: c.hidden}
-	if !c.all {
-		pass.Logits = part(5*n, k)
+	pass := model.RowsPass{Tokens: tokens.Reshape(1, n), Pool: t.pool, At: &at, States: o.hidden}
+	if !o.all {
+		pass.Logits = o.part(5*n, o.chosen)
 	}
-	logits := t.model.ForwardRows(s, pass)
-	if c.logits > 0 {
-		ops.SliceUpdate(s, t.logits[c.slot].Tensor(), logits.Slice(0, 0, c.logits))
+	return t.model.ForwardRows(s, pass)
+}
+
+// choosing enqueues the choice of a step's tokens from their logits, which it may change.
+func (t *stepper) choosing(s *kompute.Stream, o *operands, logits *kompute.Tensor[float32]) {
+	n, k := o.rows, o.chosen
+	if o.logits > 0 {
+		needed := logits.Slice(0, 0, o.logits)
+		defer needed.Close()
+		ops.SliceUpdate(s, t.logits[o.slot].Tensor(), needed)
 	}
-	if c.penalized {
-		ops.Penalize(s, logits, t.texts.counts, t.texts.penalties, part(c.textsAt()+n, k))
+	if o.adjusted {
+		ops.Penalize(s, logits, t.texts.counts, t.texts.penalties, o.part(o.textsAt()+n, k))
+	}
+	if o.biased { // gather gives zeros for a row that does not exist
+		logits = ops.Add(s, logits, ops.Gather(s, t.texts.biases, o.part(o.textsAt()+n, k), 0))
+	}
+	if o.masked {
+		ops.Mask(s, logits, ops.Copy(s, t.masks[o.slot].device.Tensor()).Slice(0, 0, k))
 	}
 	var ids *kompute.Tensor[uint32]
-	if c.sampled {
-		ids = ops.Sample(s, logits, inputs.Slice(0, n, c.amountsAt()).Reshape(k, ops.SampleParamsSize), ops.At(0))
+	if o.sampled {
+		ids = ops.Sample(s, logits, o.copyOfInputs.Slice(0, n, o.amountsAt()).Reshape(k, ops.SampleParamsSize), ops.At(0))
 	} else {
 		ids = ops.Greedy(s, logits)
 	}
-	ops.SliceUpdate(s, t.ring.Tensor(), ids.Reshape(1, k), ops.At(c.slot), ops.At(0))
+	ops.SliceUpdate(s, t.ring.Tensor(), ids.Reshape(1, k), ops.At(o.slot), ops.At(0))
 }
 
 func (c *step) close() error {
 	var errs []error
-	if c.region != nil {
-		errs = append(errs, c.region.Close())
+	for _, r := range []*kompute.Region{c.region, c.choice} {
+		if r != nil {
+			errs = append(errs, r.Close())
+		}
 	}
 	errs = append(errs, c.places.Close(), c.inputs.Close())
 	if c.hidden != nil {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"math/bits"
 	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -24,9 +23,13 @@ type stepper struct {
 	// the next step and for the host.
 	ring  *kompute.Mapped[uint32]
 	texts *texts
-	// logits [Sequences, V], for each of the steps in flight, are those from which the host chooses.
+	// logits [Sequences, V], for each of the steps in flight, are those that the host needs.
 	logits [maxInFlight]*kompute.Mapped[float32]
-	sizes  map[size]*step
+	// masks are those of each of the steps in flight, and unchosen [Sequences, V] the logits
+	// of a step whose masks are not known yet.
+	masks    [maxInFlight]*masks
+	unchosen *kompute.Tensor[float32]
+	sizes    map[size]*step
 	// started is how many steps were started.
 	started uint64
 	idle    []uint32 // the sampling parameters of a row that is not used
@@ -36,18 +39,21 @@ type stepper struct {
 
 func newStepper(m model.Model, c *Config) (*stepper, error) {
 	t := &stepper{model: m, config: c, sizes: map[size]*step{}, idle: sample.Params{}.Encode(0)}
-	var errs [4 + maxInFlight]error
-	t.stream, errs[0] = m.Device().NewStream()
+	d, vocabulary := m.Device(), m.Limits().Vocabulary
+	var errs [5 + 2*maxInFlight]error
+	t.stream, errs[0] = d.NewStream()
 	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens, c.CacheType)
-	t.ring, errs[2] = kompute.NewMapped[uint32](m.Device(), maxInFlight, c.Sequences)
-	t.texts, errs[3] = newTexts(m.Device(), c.Sequences, m.Limits().Vocabulary)
-	for slot := range t.logits {
-		t.logits[slot], errs[4+slot] = kompute.NewMapped[float32](m.Device(), c.Sequences, m.Limits().Vocabulary)
+	t.ring, errs[2] = kompute.NewMapped[uint32](d, maxInFlight, c.Sequences)
+	t.texts, errs[3] = newTexts(d, c.Sequences, vocabulary)
+	t.unchosen, errs[4] = kompute.Zeros[float32](d, c.Sequences, vocabulary)
+	for slot := range maxInFlight {
+		t.logits[slot], errs[5+2*slot] = kompute.NewMapped[float32](d, c.Sequences, vocabulary)
+		t.masks[slot], errs[6+2*slot] = newMasks(d, c.Sequences, vocabulary)
 	}
 	err := errors.Join(errs[:]...)
 	// The largest steps replace smaller ones for which there is no memory.
 	for slot := 0; slot < maxInFlight && err == nil; slot++ {
-		_, err = t.captured(size{rows: c.mostRows(), chosen: c.Sequences, pages: t.mostPages(), sampled: true, logits: c.Sequences, states: true, penalized: true, slot: slot})
+		_, err = t.captured(t.largest(slot))
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.close())
@@ -55,90 +61,37 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	return t, nil
 }
 
-// sizeFor returns the smallest size that a step fits in: powers of two for tokens
-// that are generated. With pieces of prompts among them it is a power of four while a
-// step takes nearly as long with few rows as with many, and a power of two from
-// proportionalRows on, up to ChunkTokens.
-func (t *stepper) sizeFor(f *pendingStep) size {
-	z := t.rowsFor(f)
-	for z.logits = min(f.onHost, 1); z.logits < f.onHost; {
-		z.logits = min(4*z.logits, z.chosen)
-	}
-	return z
-}
-
-// rowsFor is sizeFor without the number of rows that the host gets logits of.
-func (t *stepper) rowsFor(f *pendingStep) size {
-	z := size{pages: t.visiblePages(f), slot: f.slot, states: f.embedded > 0}
-	z.penalized = slices.ContainsFunc(f.pieces, func(p piece) bool { return p.penalties != nil })
-	z.sampled = f.onHost > 0 || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.chosen > 0 && !p.request.Sampling.Greedy() })
-	if f.rows == f.chosen {
-		z.rows = min(1<<bits.Len(uint(f.rows-1)), t.config.Sequences)
-		z.chosen, z.all = z.rows, true
-		z.apart = !slices.ContainsFunc(f.pieces, func(p piece) bool { return p.count > 1 })
-		return z
-	}
-	z.rows, z.chosen = 16, 1
-	for z.rows < f.rows {
-		if z.rows < proportionalRows {
-			z.rows *= 4
-		} else {
-			z.rows *= 2
-		}
-	}
-	for z.chosen < f.chosen {
-		z.chosen *= 4
-	}
-	if z.rows > t.config.ChunkTokens {
-		z.rows = t.config.ChunkTokens
-		if f.rows > z.rows {
-			z.rows = t.config.mostRows()
-		}
-	}
-	z.chosen = min(z.chosen, z.rows, t.config.Sequences)
-	return z
-}
-
-// visiblePages returns how many pages of each sequence a step sees: as many as hold 256
-// tokens, or two, or 4, 16, … times as many, or the whole context. Attention over pages
-// has workgroups for all tokens that a row could see, which take time even if it does not
-// see them. A row's sums do not depend on this number, provided that it is more than one
-// (RATIONALE.md, Many requests).
-func (t *stepper) visiblePages(f *pendingStep) int {
-	most := 0
-	for i := range f.pieces {
-		most = max(most, len(f.pieces[i].pages))
-	}
-	n := max(t.config.pagesFor(256), 2)
-	for n < most {
-		n *= 4
-	}
-	return min(n, t.mostPages())
-}
-
-// mostPages is how many pages of a sequence a step can see.
-func (t *stepper) mostPages() int { return max(t.config.pagesFor(t.config.Context), 2) }
-
-// proportionalRows is how many rows a step must have to take about twice as long with
-// twice as many.
-const proportionalRows = 256
-
-// start enqueues a step.
+// start enqueues a step. The choice of its tokens is left to choose if they depend on
+// those of the step before.
 func (t *stepper) start(ctx context.Context, f *pendingStep) error {
 	c, err := t.captured(t.sizeFor(f))
 	if err != nil {
 		return err
 	}
 	t.started++
-	f.step, c.used = c, t.started
+	f.step, c.used, f.open = c, t.started, c.masked
 	if err := errors.Join(t.fill(c, f), t.list(c, f), t.begin(f)); err != nil {
 		return err
 	}
-	if c.region != nil {
-		err = c.region.Replay(ctx)
+	return t.run(ctx, f, c.region, t.recordStep)
+}
+
+// choose enqueues what start has left out, when the tokens of all steps before are known.
+func (t *stepper) choose(ctx context.Context, f *pendingStep) error {
+	f.open = false
+	if err := t.masks[f.slot].set(f.pieces); err != nil {
+		return err
+	}
+	return t.run(ctx, f, f.step.choice, t.recordChoice)
+}
+
+// run replays a part of a step, or enqueues its ops where there is no region.
+func (t *stepper) run(ctx context.Context, f *pendingStep, region *kompute.Region, record func(*kompute.Stream, *step)) (err error) {
+	if region != nil {
+		err = region.Replay(ctx)
 	} else {
 		sc := t.stream.Scope()
-		t.record(t.stream, c)
+		record(t.stream, f.step)
 		sc.Close()
 	}
 	t.stream.RecordInto(&f.done)
@@ -148,7 +101,7 @@ func (t *stepper) start(ctx context.Context, f *pendingStep) error {
 // begin makes the rows of texts that a step is the first to need.
 func (t *stepper) begin(f *pendingStep) error {
 	for i := range f.pieces {
-		if p := &f.pieces[i]; p.penalties != nil {
+		if p := &f.pieces[i]; p.adjusted() {
 			if err := t.texts.begin(t.stream, p); err != nil {
 				return err
 			}
@@ -237,24 +190,24 @@ func (t *stepper) fill(c *step, f *pendingStep) error {
 	for ; row < n; row++ { // not used
 		slots[row], sources[row], tokens[row] = -1, int32(ring+row), 0
 	}
-	if c.penalized {
-		c.fillTexts(f)
+	if c.adjusted {
+		c.fillTexts(f, t.texts.noText())
 	}
 	return errors.Join(c.places.Poke(places, 0), c.inputs.Poke(c.hostInputs, 0))
 }
 
-// fillTexts writes which text each row and each chosen token of a step belongs to, -1 where
-// there are no penalties, and what the rows add to the counts of these texts.
-func (c *step) fillTexts(f *pendingStep) {
+// fillTexts writes which text each row and each chosen token of a step belongs to, and what
+// the rows add to the counts of these texts.
+func (c *step) fillTexts(f *pendingStep, none int32) {
 	texts, amounts := c.hostPlaces[c.textsAt():c.tableAt()], c.hostInputs[c.amountsAt():]
 	for i := range texts {
-		texts[i] = -1
+		texts[i] = none
 	}
 	ofRows, ofChosen := texts[:c.rows], texts[c.rows:]
 	row := 0
 	for i := range f.pieces {
 		p := &f.pieces[i]
-		if p.penalties != nil {
+		if p.adjusted() {
 			for j := range p.count {
 				ofRows[row+j], amounts[row+j] = int32(p.row), p.penalties.amount(p.first+j)
 			}
@@ -290,21 +243,15 @@ func (t *stepper) captured(z size) (*step, error) {
 	return c, err
 }
 
-// replaces reports whether a step of the larger size z can do what one of the smaller does.
-func (z size) replaces(smaller size) bool {
-	return z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.sampled && z.logits >= smaller.logits &&
-		(z.states || !smaller.states) && (z.penalized || !smaller.penalized) && (smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
-}
-
 // close frees everything once the device is done with it.
 func (t *stepper) close() error {
 	var errs []error
 	for _, c := range t.sizes {
 		errs = append(errs, c.close()) // a step that replaces others is closed repeatedly, which does nothing
 	}
-	errs = append(errs, t.ring.Close(), t.texts.close())
-	for _, m := range t.logits {
-		errs = append(errs, m.Close())
+	errs = append(errs, t.ring.Close(), t.texts.close(), t.unchosen.Close())
+	for slot := range maxInFlight {
+		errs = append(errs, t.logits[slot].Close(), t.masks[slot].close())
 	}
 	if t.pool != nil {
 		errs = append(errs, t.pool.Close())

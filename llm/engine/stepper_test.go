@@ -43,11 +43,15 @@ func TestSizesFit(t *testing.T) {
 		require.GreaterOrEqual(t, z.logits, onHost)
 		require.LessOrEqual(t, z.logits, z.chosen)
 		require.Equal(t, onHost > 0, z.logits > 0)
-		largest := size{rows: c.mostRows(), chosen: c.Sequences, pages: s.mostPages(), sampled: true, logits: c.Sequences, states: true, penalized: true}
-		z.penalized = true
-		require.True(t, largest.replaces(z))
-		largest.penalized = false
-		require.False(t, largest.replaces(z), "it applies no penalties")
+		for _, flag := range []func(z *size) *bool{
+			func(z *size) *bool { return &z.adjusted }, func(z *size) *bool { return &z.biased }, func(z *size) *bool { return &z.masked },
+		} {
+			largest := s.largest(0)
+			*flag(&z) = true
+			require.True(t, largest.replaces(z))
+			*flag(&largest) = false
+			require.False(t, largest.replaces(z))
+		}
 		require.False(t, z.all, "rows without a token among others")
 		require.GreaterOrEqual(t, z.rows, rows)
 		require.LessOrEqual(t, z.rows, c.mostRows())

@@ -62,8 +62,9 @@ func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream
 func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
 	q := e.newSequence(ctx, r.Prompt)
 	p := newPenalties(r)
-	if q.request, q.chooser = r, newChooser(r, p, e.tokenizer); q.chooser == nil {
-		q.penalties = p
+	q.request, q.guide = r, newGuide(r, e.tokenizer)
+	if q.chooser = newChooser(r, p, q.guide); q.chooser == nil {
+		q.penalties, q.biased = p, len(r.LogitBias) > 0
 	}
 	q.limit = min(r.MaxTokens, e.config.Context-len(r.Prompt)+1) // the last token is not fed, and needs no place
 	q.answer = generate.NewAnswer(e.tokenizer, r.EOS, q.limit, r.Stop)

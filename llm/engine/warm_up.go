@@ -13,8 +13,8 @@ import (
 // WarmUp compiles the kernels that steps need, so that no request waits for them: a driver may take a second for one,
 // and a step of a new size has some fifteen. It captures a step of every size that generates, greedily or not, or has
 // pieces of prompts, on every device, and discards it; for a model without a head, the steps of embeddings. What the
-// cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is loaded, not compiled. Steps with penalties, and those that give
-// the host logits, or the states of a model that generates, are not prepared.
+// cache of pipelines (KOMPUTE_GO_CACHE_DIR) holds is loaded, not compiled. Steps that give the host the states of a
+// model that generates are not prepared.
 //
 // It stops between two steps when ctx ends, and returns the context's error, and when a request was submitted, which
 // has to wait for the step that is being prepared; then it returns [ErrBusy]. It also fails with the errors of the
@@ -89,9 +89,16 @@ func (c *Config) usualSizes(headless bool) (all []size) {
 			all = append(all, z)
 		}
 	}
+	// One that adds whatever changes how a token is chosen.
+	full := &sequence{request: &Request{Sampling: sample.Params{Temperature: 1}, Logprobs: true}, penalties: &penalties{}, biased: true, guide: &guide{}}
 	pieces := doubling(2, c.mostRows())
 	if c.ChunkTokens > 1 {
 		pieces = append(pieces, c.ChunkTokens) // of a long prompt
+	}
+	if !headless {
+		for _, rows := range doubling(1, c.Sequences) {
+			add(pendingStep{rows: rows, chosen: rows, onHost: rows}, 1, piece{sequence: full, count: 1, chosen: rows})
+		}
 	}
 	for _, pages := range doubling(1, t.mostPages()) {
 		if headless {

@@ -207,6 +207,15 @@ type Matcher struct {
 	at *state
 }
 
+// Clone returns a matcher that goes on from the same place, independently.
+func (m *Matcher) Clone() *Matcher {
+	if !m.made() {
+		return &Matcher{}
+	}
+	own := *m
+	return &own
+}
+
 // made reports whether the matcher is one of a compiled grammar.
 func (m *Matcher) made() bool { return m != nil && m.at != nil }
 

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Special selects how special tokens, such as <|im_end|>, appear in a text.
 type Special int
@@ -34,6 +37,16 @@ type Decoder struct {
 // NewDecoder starts a stream.
 func (t *Tokenizer) NewDecoder(special Special) *Decoder {
 	return &Decoder{t: t, special: special}
+}
+
+// Clone returns a decoder that goes on from the same place, independently; nil for a nil decoder.
+func (d *Decoder) Clone() *Decoder {
+	if d == nil {
+		return nil
+	}
+	own := *d
+	own.pending = slices.Clone(d.pending)
+	return &own
 }
 
 // Push takes the next id and returns the text that is now complete, maybe "".
