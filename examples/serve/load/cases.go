@@ -20,7 +20,7 @@ var questions = []string{
 	"Hi what is your name", "What is 17 plus 25?", "Tell me a story about a fox.", "你好啊", "What is a tensor?", "Who are you and what can you do for me?",
 }
 
-// makeCases makes requests that differ in length, in sampling and in how they begin.
+// makeCases makes requests that differ in length, in how tokens are chosen, and in how they begin.
 func makeCases(n int) []testCase {
 	r := rand.New(rand.NewPCG(1, 2))
 	system := "You are a helpful model that answers in short sentences."
@@ -39,11 +39,28 @@ func makeCases(n int) []testCase {
 		} else {
 			out[i].request["temperature"] = 0.5 + r.Float64()
 		}
-		if r.IntN(4) == 0 {
-			out[i].request["stop"] = []string{"model", "."}
+		for _, option := range []struct {
+			name  string
+			value any
+		}{
+			{"stop", []string{"model", "."}}, {"presence_penalty", 0.5}, {"repetition_penalty", 1.2}, {"min_tokens", 1}, {"logprobs", true},
+			{"logit_bias", map[string]float64{fmt.Sprint(r.IntN(200)): 5, fmt.Sprint(200 + r.IntN(200)): -100}},
+			{"response_format", map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "answer", "schema": schema}}},
+		} {
+			if r.IntN(5) == 0 {
+				out[i].request[option.name] = option.value
+			}
 		}
 	}
 	return out
+}
+
+// schema is one of answers that take a while.
+var schema = map[string]any{
+	"type": "object", "additionalProperties": false, "required": []string{"name", "numbers"},
+	"properties": map[string]any{
+		"name": map[string]any{"type": "string", "maxLength": 40}, "numbers": map[string]any{"type": "array", "items": map[string]any{"type": "integer"}, "maxItems": 10},
+	},
 }
 
 // alone gets the answer that others are compared with.
