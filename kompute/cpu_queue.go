@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"time"
+	"weak"
 
 	"github.com/kompute-go/kompute-go/internal/array"
 )
@@ -24,6 +25,7 @@ type cpuQueue struct {
 	barriers uint64 // between these ops
 	timing   timing
 	opTimes  map[string]OpTime
+	arena    weak.Pointer[cpuArena] // that regions share
 
 	arrays  []array.Array // the worker's, reused
 	batch   []cpuItem     // the items that it runs, reused

@@ -60,8 +60,8 @@ type RegionStats struct {
 	Overlaps         uint64
 	DescriptorWrites uint64 // once, when it was captured
 	RecordedCommands uint64 // once, when it was captured
-	// TransientBytes is the memory of the region's own tensors, and
-	// TransientBytesUnplanned what it would be if they did not share memory.
+	// TransientBytes is the memory of the region's own tensors, which it shares with other regions of
+	// its stream, and TransientBytesUnplanned what it would be if the tensors did not share memory.
 	TransientBytes, TransientBytesUnplanned int64
 	RecordTime                              time.Duration // to fuse, plan and record
 	Replays                                 uint64        // so far

@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"time"
+	"weak"
 
 	"github.com/kompute-go/kompute-go/internal/workers"
 )
@@ -13,7 +14,7 @@ type cpuRegion struct {
 	calls      []cpuCall // after fusion, in the order in which they run
 	dispatches []cpuDispatch
 	memory     []transient
-	arena      []byte
+	arena      *cpuArena
 	schedule   *workers.Schedule // made by the first replay, and again when a tensor has been uploaded
 	moved      uint64            // cpuUploads.moved for which it was made
 	timed      *cpuProfile       // of the replay under way
@@ -53,11 +54,12 @@ func (q *cpuQueue) endCapture(r *Region, c *capture) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out.memory = graph.transients(c, out.calls)
-	bytes, unplanned := planTransients(out.memory, !d.opts.withoutPass(memoryPlan))
-	out.arena = alignedBytes(bytes)
+	planned := !d.opts.withoutPass(memoryPlan)
+	bytes, unplanned := planTransients(out.memory, planned)
+	out.arena = q.arenaOf(bytes, planned)
 	for _, t := range out.memory {
 		if t.st != nil {
-			t.st.cpu.host = out.arena[t.offset : t.offset+t.bytes]
+			t.st.cpu.host = out.arena.memory[t.offset : t.offset+t.bytes]
 		}
 	}
 	r.cpu = out
@@ -72,6 +74,21 @@ func (q *cpuQueue) endCapture(r *Region, c *capture) error {
 	}
 	r.stats.RecordTime = time.Since(start)
 	return nil
+}
+
+// cpuArena is memory for transients. The regions of a stream share it, since their replays run one after
+// the other.
+type cpuArena struct{ memory []byte }
+
+// arenaOf returns the arena that was made last, if a region still has it and it is large enough, or makes one.
+// dev.mu is held.
+func (q *cpuQueue) arenaOf(bytes int, share bool) *cpuArena {
+	if a := q.arena.Value(); a != nil && len(a.memory) >= bytes && share {
+		return a
+	}
+	a := &cpuArena{alignedBytes(bytes)}
+	q.arena = weak.Make(a)
+	return a
 }
 
 func (q *cpuQueue) freeRegion(r *Region) {

@@ -57,7 +57,7 @@ func (c *cpuRegion) partsOf(s *Stream, i int) (parts []workers.Part, err error) 
 	var scratch []float32
 	if call.scratch >= 0 {
 		t := c.memory[call.scratch]
-		scratch = unsafe.Slice((*float32)(unsafe.Pointer(&c.arena[t.offset])), call.stages.Scratch)
+		scratch = unsafe.Slice((*float32)(unsafe.Pointer(&c.arena.memory[t.offset])), call.stages.Scratch)
 	}
 	if parts, err = call.stages.Make(arrays, scratch); err != nil {
 		return nil, s.located(Op{Name: call.Name}, "", err)

@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,48 @@ func TestTransientsShareMemory(t *testing.T) {
 	require.EqualValues(t, 9*4032, r.Stats().TransientBytesUnplanned)
 	replayN(t, r, 2)
 	require.Equal(t, upTo(1000), read(t, out))
+}
+
+// Regions of a stream share memory, and each finds its own tensors there whatever ran before.
+func TestRegionsShareMemory(t *testing.T) {
+	onDevices(t, func(t *testing.T, d *Device) {
+		s := newStream(t, d)
+		const n = 1 << 18
+		x := tensor(t, d, make([]float32, n))
+		outs, regions := make([]*Tensor[float32], 3), make([]*Region, 3)
+		reserved := int64(0)
+		for i := range regions {
+			regions[i] = captureTest(t, s, func(s *Stream) {
+				sums := []*Tensor[float32]{run(s, "add", x, x)}
+				for range 8 - 2*i { // the first needs the most memory
+					sums = append(sums, run(s, "add", sums[len(sums)-1], x))
+				}
+				out := sums[0]
+				for _, y := range sums[1:] {
+					out = run(s, "add", out, y)
+				}
+				outs[i] = closing(t, Result(s, out))
+			})
+			if i == 0 {
+				reserved = d.Stats().ReservedBytes + regions[0].Stats().TransientBytes
+			}
+		}
+		require.Greater(t, regions[0].Stats().TransientBytes, int64(3*4*n))
+		require.Less(t, d.Stats().ReservedBytes, reserved)
+		if d.Backend() == "cpu" {
+			require.Same(t, regions[0].cpu.arena, regions[2].cpu.arena)
+		}
+		for round := range 6 {
+			require.NoError(t, x.Write(bg, slices.Repeat([]float32{float32(round)}, n)))
+			for i := range regions {
+				replayN(t, regions[(i+round)%3], 1)
+			}
+			for i, out := range outs {
+				k := float32(8 - 2*i)
+				require.Equal(t, slices.Repeat([]float32{float32(round) * (k + 1) * (k + 4) / 2}, n), read(t, out))
+			}
+		}
+	})
 }
 
 // Transients that are alive at the same time never share bytes.

@@ -108,14 +108,16 @@ int64_t MemoryPlan::index_of(const Buffer *buffer) const {
     return found == known_.end() ? -1 : int64_t(found->second);
 }
 
-void MemoryPlan::allocate(Device &device, Program &program) {
+void MemoryPlan::allocate(Device &device, Program &program, Arenas &arenas) {
     known_.clear(); // the buffers of planned tensors are gone
-    for (uint64_t bytes : arena_bytes_) {
-        arenas_.push_back(device.memory().allocate(bytes));
-        arenas_.back()->close();
+    for (size_t i = 0; i < first_awaited_; i++) {
+        shared_.push_back(arenas.take(device.memory(), arena_bytes_[i], shared_));
+        arenas_.push_back(shared_.back()->buffer);
     }
-    for (size_t i = first_awaited_; i < arenas_.size(); i++) {
-        const std::shared_ptr<Buffer> &arena = arenas_[i];
+    for (size_t i = first_awaited_; i < arena_bytes_.size(); i++) {
+        arenas_.push_back(device.memory().allocate(arena_bytes_[i]));
+        const std::shared_ptr<Buffer> &arena = arenas_.back();
+        arena->close();
         program.begin_missing({arena->handle(), arena->offset(), arena_bytes_[i], KPX_WRITE, arena, arena.get()});
     }
     for (size_t i = 0; i < of_use_.size(); i++) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/arenas.hpp"
 #include "graph/graph.hpp"
 #include "record/program.hpp"
 
@@ -40,8 +41,9 @@ class MemoryPlan {
     // Decides, and takes planned tensors out of the program: their memory is freed
     // with the graph. share false: every tensor keeps its own.
     void decide(Program &program, const Graph &graph, uint64_t largest_arena, bool share);
-    // Allocates the arenas, and memory for other tensors that have none yet, and puts both into the program.
-    void allocate(Device &device, Program &program);
+    // Takes the arenas from those, makes the ones that overlapping dispatches need, allocates memory for other tensors
+    // that have none yet, and puts all of it into the program.
+    void allocate(Device &device, Program &program, Arenas &arenas);
 
     const std::vector<Tensor> &tensors() const { return tensors_; }
     // The tensor of the program's use of that index.
@@ -51,6 +53,8 @@ class MemoryPlan {
     // Where it starts in the Vulkan buffer that the use names.
     uint64_t start_of(uint32_t tensor, const Use &use) const;
     const std::vector<uint64_t> &arenas() const { return arena_bytes_; }
+    // Those that other regions may have, too.
+    const std::vector<std::shared_ptr<Arena>> &shared() const { return shared_; }
     uint64_t unplanned() const; // bytes of the region's own tensors without sharing
     uint64_t planned() const;   // bytes that they take
 
@@ -66,6 +70,7 @@ class MemoryPlan {
     std::vector<uint64_t> arena_bytes_;
     size_t first_awaited_ = 0; // arena, after those of planned tensors
     std::vector<std::shared_ptr<Buffer>> arenas_;
+    std::vector<std::shared_ptr<Arena>> shared_; // the first of them
 };
 
 } // namespace kpx

@@ -11,7 +11,7 @@
 
 namespace kpx {
 
-Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window, const PassSet &passes)
+Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window, const PassSet &passes, Arenas &arenas)
     : device_(std::move(device)) {
     Stopwatch watch(record_ns_);
     appended_ = window.graph().size();
@@ -30,7 +30,7 @@ Region::Region(std::shared_ptr<Device> device, const Queue &queue, Window window
     {
         const Window dropped = std::move(window); // frees the memory of planned tensors
     }
-    memory_.allocate(*device_, program_);
+    memory_.allocate(*device_, program_, arenas);
     program_.plan();
     recording_ = std::make_unique<Recording>(device_, queue, program_, Recording::Runs::many);
 }

@@ -32,8 +32,8 @@ bool follow_moved(Stream &stream, const Region &region) {
     return followed;
 }
 
-// Prepares those of the region's tensors for this stream that were used since the last time. Replays share the region's
-// memory, so one of another stream must end first.
+// Prepares those of the region's tensors for this stream that were used since the last time. Replays share memory, so
+// those of other streams must end first.
 void prepare(Lock &lock, Stream &stream, Region &region) {
     stream.report_refused();
     if (stream.capturing()) {
@@ -42,9 +42,16 @@ void prepare(Lock &lock, Stream &stream, Region &region) {
     do {
         check_changed(lock, stream, region);
     } while (!follow_moved(stream, region));
-    const Point *last = region.last.get();
-    if (last != nullptr && last->timeline != stream.timeline() && !last->timeline->closed()) {
-        stream.waits().add(last->timeline, last->value);
+    const auto after = [&](const std::shared_ptr<Timeline> &timeline, uint64_t value) {
+        if (timeline && timeline != stream.timeline() && !timeline->closed()) {
+            stream.waits().add(timeline, value);
+        }
+    };
+    if (region.last) {
+        after(region.last->timeline, region.last->value);
+    }
+    for (const std::shared_ptr<Arena> &arena : region.memory().shared()) {
+        after(arena->timeline, arena->value);
     }
 }
 
@@ -88,6 +95,10 @@ void note_replay(Stream &stream, Region &region, const std::shared_ptr<Point> &p
         region.set_last(point);
     }
     region.last->value = stream.timeline()->submitted();
+    for (const std::shared_ptr<Arena> &arena : region.memory().shared()) {
+        arena->timeline = stream.timeline();
+        arena->value = stream.timeline()->submitted();
+    }
     region.mark([&](const RegionUse &use) {
         use.writes ? use.tensor->wrote(region.last) : use.tensor->read_at(region.last);
         return true;
@@ -112,7 +123,8 @@ std::shared_ptr<Region> end_capture(Stream &stream) {
         stream.report_refused();
         stream.submit_pending(); // uploads that the region needs
     }
-    auto region = std::make_shared<Region>(device, stream.queue(), std::move(captured->window), device->passes());
+    auto region = std::make_shared<Region>(device, stream.queue(), std::move(captured->window), device->passes(),
+                                           stream.arenas());
     Lock lock(device->mutex());
     region->use(std::move(uses));
     prepare_first(lock, stream, *region);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "graph/arenas.hpp"
 #include "record/append.hpp"
 #include "record/recording.hpp"
 #include "stream/counters.hpp"
@@ -106,6 +107,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     // Whether enough staging bytes are pending that they should be submitted.
     bool much_is_staged() const { return pending_.staged() >= kFlushStaged; }
     StreamCounters &counters() { return counters_; }
+    Arenas &arenas() { return arenas_; } // of its regions; without the mutex, by the thread that ends a capture
     // Submits pending work, and then the region. If the driver refuses it, none of it counts as done; the error says
     // whether the pending work is lost.
     uint64_t submit_pending(std::shared_ptr<Region> region = nullptr, uint32_t times = 0);
@@ -144,6 +146,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
     StreamCounters counters_;
     OpTimes times_;
     Submissions submissions_;
+    Arenas arenas_;
 
     // Guarded by the device's mutex.
     bool finished_ = false; // nothing more may be appended

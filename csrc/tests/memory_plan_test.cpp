@@ -130,6 +130,49 @@ TEST(planned_memory_is_given_back) {
     CHECK(stats_of(device).reserved_bytes == reserved && stats_of(device).live_tensors == 1);
 }
 
+// Regions of a stream share memory, whichever of them runs, and on whatever stream.
+TEST(regions_share_memory) {
+    constexpr uint64_t kEach = uint64_t(16) << 20; // an allocation of its own
+    constexpr uint32_t kN = kEach / 4, kRegions = 2;
+    Device device = open_device();
+    Stream stream = new_stream(device), other = new_stream(device);
+    Storage input = new_storage(device, kEach);
+    upload(stream, input, std::vector<uint32_t>(kN, 3));
+    std::vector<Storage> outs;
+    std::vector<Region> regions;
+    uint64_t reserved = 0;
+    for (uint32_t i = 0; i < kRegions; i++) {
+        outs.push_back(new_storage(device, kEach));
+        upload(stream, outs[i], std::vector<uint32_t>(kN, 0));
+    }
+    wait(stream, flush(stream));
+    for (uint32_t i = 0; i < kRegions; i++) {
+        begin_capture(stream);
+        std::vector<Storage> made;
+        for (uint32_t k = 0; k < 2 + i; k++) {
+            made.push_back(new_storage(device, kEach));
+            add_words(stream, k == 0 ? input : made[k - 1], input, made.back(), kN);
+        }
+        add_words(stream, made.back(), input, outs[i], kN);
+        made.clear();
+        regions.push_back(end_capture(stream));
+        CHECK(stats_of(regions[i]).transient_bytes == 2 * kEach);
+        reserved = i == 0 ? stats_of(device).reserved_bytes : reserved;
+    }
+    CHECK(stats_of(device).reserved_bytes == reserved);
+    for (uint32_t i = 0; i < 2 * kRegions; i++) {
+        const uint32_t at = i % kRegions;
+        upload(stream, input, std::vector<uint32_t>(kN, i));
+        for (uint32_t k = 0; k < kRegions; k++) { // others use the memory, on both streams
+            replay(k == i % 2 ? other : stream, regions[(at + 1 + k) % kRegions]);
+        }
+        CHECK(download(stream, outs[at], kN) == std::vector<uint32_t>(kN, i * (4 + at)));
+    }
+    regions.clear();
+    const Sums sums = random_sums(device, stream, input, 3); // the memory is gone with the regions
+    wait(stream, replay(stream, sums.region));
+}
+
 // What the memory plan puts into arenas takes no memory before that: here all of it together would not fit.
 TEST(a_capture_takes_only_planned_memory) {
     constexpr uint64_t kBudget = uint64_t(128) << 20, kEach = uint64_t(20) << 20; // each an allocation of its own

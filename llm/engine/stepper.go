@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -29,7 +30,9 @@ type stepper struct {
 	// of a step whose masks are not known yet.
 	masks    [maxInFlight]*masks
 	unchosen *kompute.Tensor[float32]
-	sizes    map[size]*step
+	// sizes has the steps that were captured; of more than mostSteps, those that were used last.
+	sizes map[size]*step
+	last  [maxInFlight]*step // that was started in each slot
 	// started is how many steps were started.
 	started uint64
 	idle    []uint32 // the sampling parameters of a row that is not used
@@ -69,7 +72,7 @@ func (t *stepper) start(ctx context.Context, f *pendingStep) error {
 		return err
 	}
 	t.started++
-	f.step, c.used, f.open = c, t.started, c.masked
+	f.step, c.used, f.open, t.last[f.slot] = c, t.started, c.masked, c
 	if err := errors.Join(t.fill(c, f), t.list(c, f), t.begin(f)); err != nil {
 		return err
 	}
@@ -226,6 +229,9 @@ func (t *stepper) captured(z size) (*step, error) {
 	if c := t.sizes[z]; c != nil {
 		return c, nil
 	}
+	if err := t.makeRoom(); err != nil {
+		return nil, err
+	}
 	c, err := t.capture(z)
 	switch {
 	case errors.Is(err, kompute.ErrOutOfMemory):
@@ -241,6 +247,26 @@ func (t *stepper) captured(z size) (*step, error) {
 		t.sizes[z] = c
 	}
 	return c, err
+}
+
+// mostSteps is how many steps are kept. There are more sizes than that, each of which takes memory of the host and two
+// allocations of the driver.
+const mostSteps = 256
+
+// makeRoom closes the step that was not used for the longest time, and is not in flight, if there are too many.
+func (t *stepper) makeRoom() error {
+	var oldest *step
+	for z, c := range t.sizes {
+		kept := slices.Contains(t.last[:], c) || z != c.size || z == t.largest(z.slot)
+		if !kept && (oldest == nil || c.used < oldest.used) {
+			oldest = c
+		}
+	}
+	if len(t.sizes) < mostSteps || oldest == nil {
+		return nil
+	}
+	maps.DeleteFunc(t.sizes, func(_ size, c *step) bool { return c == oldest })
+	return oldest.close()
 }
 
 // close frees everything once the device is done with it.

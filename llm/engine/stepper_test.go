@@ -60,6 +60,38 @@ func TestSizesFit(t *testing.T) {
 	})
 }
 
+// The steps that were used last are kept, with those in flight and the largest ones.
+func TestStepsThatAreKept(t *testing.T) {
+	m, _ := small(t)
+	c := Config{Sequences: 4, Context: 128, PageTokens: 1}
+	require.NoError(t, c.fill(m))
+	s, err := newStepper(m, &c)
+	require.NoError(t, err)
+	var all []size
+	for pages := 2; len(all) < mostSteps+30; pages++ {
+		for rows := 1; rows <= c.Sequences; rows++ {
+			all = append(all, size{rows: rows, chosen: rows, pages: pages, all: true, slot: pages % maxInFlight})
+		}
+	}
+	for i, z := range all {
+		made, err := s.captured(z)
+		require.NoError(t, err)
+		if made.used = uint64(i + 1); i == 0 {
+			s.last[z.slot] = made
+		}
+		require.LessOrEqual(t, len(s.sizes), mostSteps)
+	}
+	for slot := range maxInFlight {
+		require.NotNil(t, s.sizes[s.largest(slot)])
+	}
+	require.NotNil(t, s.sizes[all[0]], "it is in flight")
+	gone := len(all) + maxInFlight - mostSteps
+	for i, z := range all[1:] {
+		require.Equal(t, i < gone, s.sizes[z] == nil, i)
+	}
+	require.NoError(t, s.close())
+}
+
 // However few rows a step may have, one sequence runs.
 func TestRowsAreLimited(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
