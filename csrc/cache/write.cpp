@@ -23,7 +23,7 @@ uint32_t outer_axes(const kpx_array &view, int64_t &dense) {
     return outer;
 }
 
-// The number of contiguous runs, or as many as fit a word.
+// The number of contiguous runs, or the largest number if that overflows.
 uint64_t runs_of(const kpx_array &view) {
     int64_t dense;
     uint64_t runs = 1;
@@ -35,7 +35,7 @@ uint64_t runs_of(const kpx_array &view) {
     return runs;
 }
 
-// How many bytes the view's elements have, or as many as fit a word.
+// How many bytes the view's elements have, or the largest number if that overflows.
 uint64_t bytes_of(const kpx_array &view, uint64_t size) {
     uint64_t bytes = size;
     if (std::any_of(view.shape, view.shape + view.rank, [](int64_t length) { return length == 0; })) {

@@ -148,7 +148,7 @@ func (p *piece) look(out []choice, tokens []uint32, logits *kompute.Mapped[float
 			return err
 		}
 		out[j].id = tokens[j]
-		p.decide(&out[j], *row)
+		p.complete(&out[j], *row)
 		if j < len(p.draft) && int32(out[j].id) != p.draft[j] {
 			break
 		}
@@ -156,14 +156,19 @@ func (p *piece) look(out []choice, tokens []uint32, logits *kompute.Mapped[float
 	return nil
 }
 
-// decide sets what the host knows of a choice.
-func (p *piece) decide(c *choice, logits []float32) {
+// complete adds to a choice of the device what the host finds out: another token, if the host chooses, and
+// log-probabilities. It may change logits.
+func (p *piece) complete(c *choice, logits []float32) {
 	if p.chooser != nil {
-		own := rows.Get().(*[]float32)
-		defer rows.Put(own)
-		*own = append((*own)[:0], logits...)
+		changed := logits
+		if p.request.Logprobs {
+			own := rows.Get().(*[]float32)
+			defer rows.Put(own)
+			*own = append((*own)[:0], logits...)
+			changed = *own
+		}
 		c.err = errNotChosen
-		c.id, c.err = p.chooser.choose(p.sequence, *own)
+		c.id, c.err = p.chooser.choose(p.sequence, changed)
 	}
 	if c.err == nil && p.request.Logprobs && sample.Check(c.id) == nil {
 		c.about = p.request.logprob(c.id, logits)

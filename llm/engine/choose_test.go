@@ -36,7 +36,7 @@ func TestProcessors(t *testing.T) {
 		logits := rapid.SliceOfN(rapid.Float32Range(-4, 4), vocabulary, vocabulary).Draw(t, "logits")
 		got := slices.Clone(logits)
 		r.Logits = func([]int32, []float32) error { return nil }
-		for _, p := range newChooser(&r, newPenalties(&r), newGuide(&r, nil)).processors {
+		for _, p := range newChooser(&r, newPenalties(&r), newGuide(&r, vocabulary, nil)).processors {
 			require.NoError(t, p(q, got))
 		}
 		for id, v := range logits {
@@ -70,7 +70,7 @@ func TestTheHookComesAfterTheFieldsAbove(t *testing.T) {
 		logits[1] = 5
 		return nil
 	}}
-	id, err := newChooser(&r, newPenalties(&r), newGuide(&r, nil)).choose(&sequence{request: &r, tokens: []int32{7}, prompt: 1}, []float32{1, 9, 1})
+	id, err := newChooser(&r, newPenalties(&r), newGuide(&r, 10, nil)).choose(&sequence{request: &r, tokens: []int32{7}, prompt: 1}, []float32{1, 9, 1})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, id)
 }
@@ -108,7 +108,7 @@ func TestChoiceFails(t *testing.T) {
 	_, err = newChooser(&r, nil, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, sample.ErrLogits)
 	r = Request{EOS: []int{1}, RepetitionPenalty: 1.5, MinTokens: 2, LogitBias: map[int]float64{1: 2}, Logprobs: true}
-	require.Nil(t, newChooser(&r, newPenalties(&r), newGuide(&r, nil)), "the device can choose")
+	require.Nil(t, newChooser(&r, newPenalties(&r), newGuide(&r, 10, nil)), "the device can choose")
 }
 
 // A hook that ends its goroutine, as FailNow of a test does, has chosen no token.
@@ -156,7 +156,7 @@ func BenchmarkLook(b *testing.B) {
 			p := &piece{sequence: q}
 			for b.Loop() {
 				var c choice
-				if p.decide(&c, logits); c.err != nil {
+				if p.complete(&c, logits); c.err != nil {
 					b.Fatal(c.err)
 				}
 			}

@@ -42,7 +42,7 @@ func TestEndsWithText(t *testing.T) {
 	require.NoError(t, err)
 	g, err := grammar.Compile([]byte(`{"enum":[1,12,21]}`), grammar.NewVocabulary(tok, 3), grammar.Options{})
 	require.NoError(t, err)
-	a := newGuide(&Request{Grammar: g, EOS: []int{1, 2, -1, 3}}, tok)
+	a := newGuide(&Request{Grammar: g, EOS: []int{1, 2, -1, 3}}, 3, tok)
 	never := impossible
 	for i, want := range [][]float32{{1, never, never}, {never, 2, 3}} {
 		logits := []float32{1, 2, 3}
@@ -60,7 +60,7 @@ func TestNoEndBeforeTheGrammar(t *testing.T) {
 	require.NoError(t, err)
 	g, err := grammar.Compile([]byte(`{"enum":[1,11]}`), grammar.NewVocabulary(tok, 3), grammar.Options{})
 	require.NoError(t, err)
-	a := newGuide(&Request{Grammar: g, GrammarAfter: "A:", EOS: []int{2, -1, 3}}, tok)
+	a := newGuide(&Request{Grammar: g, GrammarAfter: "A:", EOS: []int{2, -1, 3}}, 3, tok)
 	never := impossible
 	for _, step := range []struct {
 		want []float32
@@ -95,7 +95,7 @@ func TestGrammarTrigger(t *testing.T) {
 		"":  {{free, 1}, {free, 0}, {one, 1}, {one, 1}, {free, 3}, {free, 0}, {one, 1}, {one, 1}, {free, 2}},
 		"B": {{noEnd, 1}, {noEnd, 0}, {noEnd, 1}, {noEnd, 3}, {free, 1}, {free, 0}, {one, 1}, {one, 1}, {free, 2}},
 	} {
-		a := newGuide(&Request{Grammar: g, GrammarAfter: after, GrammarTrigger: "A:", EOS: []int{2}}, tok)
+		a := newGuide(&Request{Grammar: g, GrammarAfter: after, GrammarTrigger: "A:", EOS: []int{2}}, 4, tok)
 		for i, s := range steps {
 			logits := []float32{1, 2, 3, 4}
 			require.NoError(t, a.process(&sequence{}, logits))
@@ -104,7 +104,7 @@ func TestGrammarTrigger(t *testing.T) {
 		}
 	}
 	// One token with both texts.
-	a := newGuide(&Request{Grammar: g, GrammarAfter: "A", GrammarTrigger: ":"}, tok)
+	a := newGuide(&Request{Grammar: g, GrammarAfter: "A", GrammarTrigger: ":"}, 4, tok)
 	require.False(t, a.accept(0))
 	logits := []float32{1, 2, 3, 4}
 	require.NoError(t, a.process(&sequence{}, logits))

@@ -47,7 +47,7 @@ type Stats struct {
 	Steps           uint64
 	DeviceSteps     []uint64      // of each device, in the order of the hosts
 	StepRequests    uint64        // sum over all steps of the requests in them: divided by Steps, their mean
-	HostTime        time.Duration // of the host on steps: planning, enqueueing and choosing, but not passing tokens on, which happens concurrently
+	HostTime        time.Duration // of the host on steps: planning, enqueueing, grammars and log-probabilities, but not passing tokens on, which happens concurrently
 	PromptTokens    uint64        // fed from prompts, or fed again
 	GeneratedTokens uint64
 	SharedTokens    uint64 // of prompts that were already in the cache

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/generate"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
@@ -22,9 +24,10 @@ import (
 // failing is a test of engines whose steps fail now and then.
 type failing struct {
 	*testing.T
-	random *rand.Rand
-	engine *Engine
-	left   int // how often a step may still fail
+	random  *rand.Rand
+	engine  *Engine
+	grammar *grammar.Grammar
+	left    int // how often a step may still fail
 }
 
 // Whatever the configuration, and wherever steps fail, a request gets the tokens that it gets alone, and all memory is
@@ -43,9 +46,11 @@ func TestFailingSteps(t *testing.T) {
 		hosts = append(hosts, h)
 	}
 	t.Cleanup(func() { require.NoError(t, folder.Close()) })
+	g, err := grammar.CompileAny(grammar.NewVocabulary(folder.Tokenizer, hosts[0].Model().Limits().Vocabulary), grammar.Alternative{Regexp: `[a-m]{1,4}([0-9+*-][n-z]{2,5}){1,6}`})
+	require.NoError(t, err)
 	var all Stats
-	for seed := range uint64(12) {
-		f := &failing{T: t, random: rand.New(rand.NewPCG(seed, 5))}
+	for seed := range uint64(18) {
+		f := &failing{T: t, random: rand.New(rand.NewPCG(seed, 5)), grammar: g}
 		stats := f.run(folder, hosts[:1+seed%2])
 		all.Preempted += stats.Preempted
 		all.AcceptedTokens += stats.AcceptedTokens
@@ -70,19 +75,37 @@ func (f *failing) requests(most int) (all []Request) {
 		for range 1 + r.IntN(10) {
 			q.Prompt = append(q.Prompt, r.IntN(vocabulary))
 		}
-		if r.IntN(2) == 0 {
-			q.Sampling = sample.Params{Temperature: 0.2 + r.Float64(), TopP: 0.9, Seed: r.Uint64()}
-		}
-		if r.IntN(4) == 0 {
-			q.EOS, q.RepetitionPenalty = []int{r.IntN(vocabulary)}, 1.2
-		}
-		if r.IntN(4) == 0 {
-			q.EOS, q.MinTokens = []int{r.IntN(vocabulary), r.IntN(vocabulary)}, q.MaxTokens*2/3
-			q.LogitBias = map[int]float64{q.EOS[0]: 4, r.IntN(vocabulary): -1}
-		}
+		f.choosing(&q, vocabulary)
 		all = append(all, q)
 	}
 	return all
+}
+
+// choosing sets how the tokens of a request are chosen.
+func (f *failing) choosing(q *Request, vocabulary int) {
+	r := f.random
+	token := func() int { return r.IntN(vocabulary) }
+	if r.IntN(2) == 0 {
+		q.Sampling = sample.Params{Temperature: 0.2 + r.Float64(), TopP: 0.9, Seed: r.Uint64()}
+	}
+	if r.IntN(2) == 0 {
+		q.EOS = []int{token(), token(), -1, vocabulary, 5000, math.MaxInt32}
+	}
+	if r.IntN(4) == 0 {
+		q.RepetitionPenalty = 1.2
+	}
+	if r.IntN(3) == 0 {
+		q.MinTokens = r.IntN(q.MaxTokens + 1)
+	}
+	if r.IntN(3) == 0 {
+		q.LogitBias = map[int]float64{token(): 4, token(): math.Inf(-1), token(): -1}
+	}
+	if r.IntN(3) == 0 {
+		q.Grammar, q.GrammarAfter, q.GrammarTrigger = f.grammar, []string{"", "", "e"}[r.IntN(3)], []string{"", "", "h"}[r.IntN(3)]
+	}
+	if r.IntN(3) == 0 {
+		q.Logprobs, q.TopLogprobs, q.LogprobsOf = true, r.IntN(5), []int{token(), token()}
+	}
 }
 
 // run submits requests to an engine of any configuration, some of which are cancelled.
@@ -98,6 +121,9 @@ func (f *failing) run(folder *generate.Folder, hosts []*model.Host) Stats {
 	var err error
 	f.engine, err = NewHosted(hosts, folder.Tokenizer, c)
 	require.NoError(f, err)
+	if r.IntN(3) == 0 {
+		f.uncapture()
+	}
 	f.left = r.IntN(mostRestarts + 1) // more could end a request
 	var asked sync.WaitGroup
 	for i, q := range all {
@@ -115,11 +141,25 @@ func (f *failing) run(folder *generate.Folder, hosts []*model.Host) Stats {
 	return stats
 }
 
-// alone returns the answers to requests that run one after the other.
+// uncapture makes the devices such that cannot capture steps.
+func (f *failing) uncapture() {
+	f.engine.mu.Lock()
+	defer f.engine.mu.Unlock()
+	for _, r := range f.engine.replicas {
+		r.steps.uncaptured = true
+		for z, s := range r.steps.sizes {
+			require.NoError(f, s.close())
+			delete(r.steps.sizes, z)
+		}
+	}
+}
+
+// alone returns the answers to requests that run one after the other, whose tokens the host chooses.
 func (f *failing) alone(all []Request, m model.Model, folder *generate.Folder, c Config) (out []*generate.Result) {
 	e, err := New(m, folder.Tokenizer, c)
 	require.NoError(f, err)
 	for _, q := range all {
+		q.Logits = func([]int32, []float32) error { return nil }
 		s, err := e.Submit(f.Context(), q)
 		require.NoError(f, err)
 		got, err := s.Result(f.Context())
@@ -165,5 +205,13 @@ func (f *failing) ask(asked *sync.WaitGroup, q Request, want *generate.Result, c
 		require.Equal(f, want.IDs, got.IDs)
 		require.Equal(f, want.Text, got.Text)
 		require.Equal(f, want.Finish, got.Finish)
+		require.Len(f, got.Logprobs, len(want.Logprobs))
+		for i, about := range got.Logprobs {
+			require.InDelta(f, want.Logprobs[i].Value, about.Value, 1e-4)
+			require.Len(f, about.Top, len(want.Logprobs[i].Top))
+			for j, of := range about.Of {
+				require.InDelta(f, want.Logprobs[i].Of[j].Value, of.Value, 1e-4)
+			}
+		}
 	})
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 
 	"github.com/kompute-go/kompute-go/llm/tokenizer"
 )
@@ -15,9 +16,9 @@ type guide struct {
 }
 
 // newGuide returns the guide of a request; nil if all tokens may come at any time.
-func newGuide(r *Request, t *tokenizer.Tokenizer) *guide {
-	g := &guide{eos: r.EOS}
-	if len(r.EOS) > 0 {
+func newGuide(r *Request, vocabulary int, t *tokenizer.Tokenizer) *guide {
+	g := &guide{eos: slices.DeleteFunc(slices.Clone(r.EOS), func(id int) bool { return id < 0 || id >= vocabulary })}
+	if len(g.eos) > 0 {
 		g.least = r.MinTokens
 	}
 	if r.Grammar != nil {
@@ -29,19 +30,24 @@ func newGuide(r *Request, t *tokenizer.Tokenizer) *guide {
 	return g
 }
 
+// restricts reports whether it may be that not all tokens may come next in an answer of so many tokens.
+func (g *guide) restricts(generated int) bool {
+	return g != nil && (g.constraint != nil || generated < g.least)
+}
+
 // allow makes set the tokens that may come next in an answer of so many tokens. If all may, it
 // returns false, and set stays as it is. Tokens of eos, which may have a text, are allowed where
-// the constrained text may end, and so not before it has begun.
+// the answer may end: where a grammar's text may, and where the answer is free (constraint.free).
 func (g *guide) allow(generated int, set tokenSet) (restricted bool, err error) {
-	c, ends := g.constraint, generated >= g.least
+	c, mayEnd := g.constraint, generated >= g.least
 	switch {
 	case c == nil || c.awaited != "" && c.free:
-		if ends {
+		if mayEnd {
 			return false, nil
 		}
 		set.addAll()
 	case c.awaited != "":
-		ends = false
+		mayEnd = false
 		set.addAll()
 	default:
 		mask, err := c.matcher.Mask()
@@ -49,10 +55,10 @@ func (g *guide) allow(generated int, set tokenSet) (restricted bool, err error) 
 			return false, err
 		}
 		set.copyMask(mask)
-		ends = ends && c.matcher.Complete()
+		mayEnd = mayEnd && c.matcher.Complete()
 	}
 	for _, id := range g.eos {
-		set.put(id, ends)
+		set.put(id, mayEnd)
 	}
 	return true, nil
 }
@@ -96,13 +102,12 @@ func newTokenSet(vocabulary int) tokenSet { return make(tokenSet, (vocabulary+31
 
 func (s tokenSet) has(id int) bool { return s[id/32]>>(id%32)&1 != 0 }
 
-// put adds or removes a token; one outside the vocabulary is ignored.
+// put adds or removes a token.
 func (s tokenSet) put(id int, in bool) {
-	if id < 0 || id/32 >= len(s) {
-		return
-	}
-	if s[id/32] |= 1 << (id % 32); !in {
-		s[id/32] ^= 1 << (id % 32)
+	if bit := uint32(1) << (id % 32); in {
+		s[id/32] |= bit
+	} else {
+		s[id/32] &^= bit
 	}
 }
 

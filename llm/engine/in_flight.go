@@ -10,7 +10,7 @@ type pendingStep struct {
 	embedded     int // how many rows, the first ones, have states that the host needs
 	slot         int // its index among the steps in flight
 	step         *step
-	open         bool // the choice of its tokens is not enqueued yet
+	unchosen     bool // the choice of its tokens is not enqueued yet
 	done         kompute.Event
 	tokens       []uint32
 	states       []float32 // the rows that the host needs

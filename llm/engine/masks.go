@@ -11,11 +11,11 @@ import (
 type masks struct {
 	device *kompute.Mapped[uint32] // [Sequences, words]
 	host   []tokenSet              // the same rows
-	free   []bool                  // rows of the device that have all tokens
+	full   []bool                  // rows of the device that have all tokens
 }
 
 func newMasks(d *kompute.Device, sequences, vocabulary int) (*masks, error) {
-	m := &masks{host: make([]tokenSet, sequences), free: make([]bool, sequences)}
+	m := &masks{host: make([]tokenSet, sequences), full: make([]bool, sequences)}
 	for i := range m.host {
 		m.host[i] = newTokenSet(vocabulary)
 	}
@@ -32,9 +32,9 @@ func (m *masks) set(pieces []piece) error {
 	for i := range pieces {
 		p := &pieces[i]
 		switch {
-		case p.guide == nil || p.chooser != nil:
+		case p.chooser != nil || !p.guide.restricts(p.draw):
 			for at := p.at; at < p.at+p.chosen; at++ {
-				errs[i] = errors.Join(errs[i], m.open(at))
+				errs[i] = errors.Join(errs[i], m.allowAll(at))
 			}
 		case p.chosen > 0 && !p.ended.Load():
 			wg.Go(func() { errs[i] = m.restrict(p) })
@@ -44,13 +44,13 @@ func (m *masks) set(pieces []piece) error {
 	return errors.Join(errs...)
 }
 
-// open allows all tokens in a row.
-func (m *masks) open(row int) error {
-	if m.free[row] {
+// allowAll allows all tokens in a row.
+func (m *masks) allowAll(row int) error {
+	if m.full[row] {
 		return nil
 	}
 	m.host[row].addAll()
-	m.free[row] = true
+	m.full[row] = true
 	return m.poke(row)
 }
 
@@ -68,10 +68,10 @@ func (m *masks) restrict(p *piece) error {
 			return nil
 		}
 		if restricted {
-			m.free[p.at+j] = false
+			m.full[p.at+j] = false
 			err = m.poke(p.at + j)
 		} else {
-			err = m.open(p.at + j)
+			err = m.allowAll(p.at + j)
 		}
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"math"
 
 	"github.com/kompute-go/kompute-go/fallback"
 	"github.com/kompute-go/kompute-go/internal/opdef"
@@ -72,17 +73,19 @@ type texts struct {
 	counts     *kompute.Tensor[uint32]  // [Sequences, V], as in ops.Penalize
 	penalties  *kompute.Tensor[float32] // [Sequences, PenaltiesSize]
 	biases     *kompute.Tensor[float32] // [Sequences, V], of Request.LogitBias
-	none       *kompute.Tensor[uint32]  // [1, V] of zeros
+	noCounts   *kompute.Tensor[uint32]  // [1, V] of zeros
+	noBiases   *kompute.Tensor[float32] // [1, V] of zeros
 	admissions []uint64                 // of the sequence that each row belongs to
 }
 
 func newTexts(d *kompute.Device, sequences, vocabulary int) (*texts, error) {
 	x := &texts{admissions: make([]uint64, sequences)}
-	var errs [4]error
+	var errs [5]error
 	x.counts, errs[0] = kompute.Zeros[uint32](d, sequences, vocabulary)
 	x.penalties, errs[1] = kompute.Zeros[float32](d, sequences, ops.PenaltiesSize)
 	x.biases, errs[2] = kompute.Zeros[float32](d, sequences, vocabulary)
-	x.none, errs[3] = kompute.Zeros[uint32](d, 1, vocabulary)
+	x.noCounts, errs[3] = kompute.Zeros[uint32](d, 1, vocabulary)
+	x.noBiases, errs[4] = kompute.Zeros[float32](d, 1, vocabulary)
 	return x, errors.Join(errs[:]...)
 }
 
@@ -99,7 +102,7 @@ func (x *texts) begin(s *kompute.Stream, p *piece) error {
 	sc := s.Scope()
 	defer sc.Close()
 	row := []ops.Position{ops.At(p.row), ops.At(0)}
-	ops.SliceUpdate(s, x.counts, x.none, row...)
+	ops.SliceUpdate(s, x.counts, x.noCounts, row...)
 	penalties := noPenalties
 	if p.penalties != nil {
 		penalties = p.penalties.values
@@ -115,13 +118,21 @@ func (x *texts) begin(s *kompute.Stream, p *piece) error {
 		}
 		err = errors.Join(err, update(s, x.biases, biases, p.row))
 	} else {
-		ops.SliceUpdate(s, x.biases, ops.Cast[float32](s, x.none), row...)
+		ops.SliceUpdate(s, x.biases, x.noBiases, row...)
 	}
 	if err != nil {
 		return err
 	}
 	x.admissions[p.row] = p.admission
 	return s.Err()
+}
+
+// rehearse does what begin does for any request, so that its kernels are compiled.
+func (x *texts) rehearse(s *kompute.Stream) error {
+	q := &sequence{request: &Request{}, tokens: []int32{0}, penalties: &penalties{}, admission: math.MaxUint64}
+	err := x.begin(s, &piece{sequence: q, first: 1})
+	x.admissions[0] = 0
+	return err
 }
 
 // update makes a row of a matrix what is given.
@@ -153,5 +164,5 @@ func (x *texts) add(s *kompute.Stream, p *piece) error {
 }
 
 func (x *texts) close() error {
-	return errors.Join(x.counts.Close(), x.penalties.Close(), x.biases.Close(), x.none.Close())
+	return errors.Join(x.counts.Close(), x.penalties.Close(), x.biases.Close(), x.noCounts.Close(), x.noBiases.Close())
 }

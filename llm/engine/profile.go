@@ -13,7 +13,7 @@ import (
 type StepProfile struct {
 	Rows   int // the number of tokens in such a step
 	Chosen int // how many of them are followed by a chosen token
-	// Sampled: tokens are not just the most likely ones.
+	// Sampled: not all tokens are just the most likely ones.
 	Sampled bool
 	*kompute.RegionProfile
 	// Choice is the choice of tokens where it is a region of its own, which begins when the host

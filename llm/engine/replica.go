@@ -73,7 +73,7 @@ func (r *replica) work(f *pendingStep) error {
 		return err
 	}
 	// The host now knows all tokens before those that the oldest step chooses.
-	if f := r.inFlight.oldest(); f != nil && f.open {
+	if f := r.inFlight.oldest(); f != nil && f.unchosen {
 		return r.steps.choose(e.stopped, f)
 	}
 	return nil

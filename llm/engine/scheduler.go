@@ -20,7 +20,7 @@ type piece struct {
 	// source is where the device keeps the last token that is fed, if the host did not
 	// know that token when the step was planned.
 	source int
-	// err is why it cannot be known which tokens may be chosen after errAt of those that are.
+	// err is why the tokens that may come next are not known at place errAt of those that are chosen.
 	err   error
 	errAt int
 }

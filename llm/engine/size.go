@@ -16,8 +16,8 @@ type size struct {
 	sampled      bool // not all tokens greedily
 	logits       int  // how many of the chosen rows, the first ones, the host gets the logits of
 	states       bool // the host gets the states of all rows
-	adjusted     bool // the device applies penalties
-	biased       bool // and adds biases; only if adjusted
+	adjusted     bool // there are texts, whose penalties the device applies
+	biased       bool // and whose biases it adds
 	masked       bool // only some tokens may be chosen; which ones is known later than the rest
 	all          bool // a token is chosen after every row, in their order
 	apart        bool // each row is of another sequence
@@ -41,9 +41,9 @@ func (z size) amountsAt() int { return z.rows + z.chosen*ops.SampleParamsSize }
 
 // replaces reports whether a step of the larger size z can do what one of the smaller does.
 func (z size) replaces(smaller size) bool {
-	return z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.logits >= smaller.logits && z.sampled &&
-		(z.states || !smaller.states) && (z.adjusted || !smaller.adjusted) && (z.biased || !smaller.biased) && (z.masked || !smaller.masked) &&
-		(smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
+	room := z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.logits >= smaller.logits
+	able := z.sampled && (z.states || !smaller.states) && (z.adjusted || !smaller.adjusted) && (z.biased || !smaller.biased) && (z.masked || !smaller.masked)
+	return room && able && (smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
 }
 
 // largest returns the size that replaces all others.
@@ -69,10 +69,15 @@ func (t *stepper) sizeFor(f *pendingStep) size {
 // rowsFor is sizeFor without the number of rows that the host gets logits of.
 func (t *stepper) rowsFor(f *pendingStep) size {
 	z := size{pages: t.visiblePages(f), slot: f.slot, states: f.embedded > 0}
-	z.adjusted = slices.ContainsFunc(f.pieces, func(p piece) bool { return p.adjusted() })
-	z.biased = slices.ContainsFunc(f.pieces, func(p piece) bool { return p.biased })
-	z.masked = slices.ContainsFunc(f.pieces, func(p piece) bool { return p.chosen > 0 && p.guide != nil && p.chooser == nil })
-	z.sampled = f.onHost > 0 || z.masked || slices.ContainsFunc(f.pieces, func(p piece) bool { return p.chosen > 0 && !p.request.Sampling.Greedy() })
+	for i := range f.pieces {
+		p := &f.pieces[i]
+		z.adjusted = z.adjusted || p.penalties != nil || p.biased && p.chosen > 0
+		if p.chosen > 0 && p.chooser == nil {
+			z.biased = z.biased || p.biased
+			z.masked = z.masked || p.guide.restricts(p.draw)
+			z.sampled = z.sampled || !p.request.Sampling.Greedy()
+		}
+	}
 	if f.rows == f.chosen {
 		z.rows = min(1<<bits.Len(uint(f.rows-1)), t.config.Sequences)
 		z.chosen, z.all = z.rows, true

@@ -89,24 +89,24 @@ func (o *operands) part(first, n int) *kompute.Tensor[int32] {
 // recordStep enqueues a step, up to the choice of its tokens if that is not known yet.
 func (t *stepper) recordStep(s *kompute.Stream, c *step) {
 	o := c.copied(s)
-	logits := t.forward(s, &o)
+	logits := t.enqueuePass(s, &o)
 	if c.masked {
-		ops.SliceUpdate(s, t.unchosen, logits, ops.At(0), ops.At(0))
+		ops.SliceUpdate(s, t.held, logits, ops.At(0), ops.At(0))
 		return
 	}
-	t.choosing(s, &o, logits)
+	t.enqueueChoice(s, &o, logits)
 }
 
 // recordChoice enqueues what recordStep has left out.
 func (t *stepper) recordChoice(s *kompute.Stream, c *step) {
 	o := c.copied(s)
-	logits := t.unchosen.Slice(0, 0, c.chosen)
+	logits := t.held.Slice(0, 0, c.chosen)
 	defer logits.Close()
-	t.choosing(s, &o, logits)
+	t.enqueueChoice(s, &o, logits)
 }
 
-// forward enqueues the pass over a step's rows, and returns the logits [chosen, V].
-func (t *stepper) forward(s *kompute.Stream, o *operands) *kompute.Tensor[float32] {
+// enqueuePass enqueues the pass over a step's rows, and returns the logits [chosen, V].
+func (t *stepper) enqueuePass(s *kompute.Stream, o *operands) *kompute.Tensor[float32] {
 	n := o.rows
 	at := nn.Rows{
 		Positions: o.part(0, n), Lengths: o.part(n, n), Slots: o.part(2*n, n), Sequences: o.part(3*n, n),
@@ -127,8 +127,8 @@ func (t *stepper) forward(s *kompute.Stream, o *operands) *kompute.Tensor[float3
 	return t.model.ForwardRows(s, pass)
 }
 
-// choosing enqueues the choice of a step's tokens from their logits, which it may change.
-func (t *stepper) choosing(s *kompute.Stream, o *operands, logits *kompute.Tensor[float32]) {
+// enqueueChoice enqueues the choice of a step's tokens from their logits, which it may change.
+func (t *stepper) enqueueChoice(s *kompute.Stream, o *operands, logits *kompute.Tensor[float32]) {
 	n, k := o.rows, o.chosen
 	if o.logits > 0 {
 		needed := logits.Slice(0, 0, o.logits)
@@ -142,7 +142,9 @@ func (t *stepper) choosing(s *kompute.Stream, o *operands, logits *kompute.Tenso
 		logits = ops.Add(s, logits, ops.Gather(s, t.texts.biases, o.part(o.textsAt()+n, k), 0))
 	}
 	if o.masked {
-		ops.Mask(s, logits, ops.Copy(s, t.masks[o.slot].device.Tensor()).Slice(0, 0, k))
+		allowed := t.masks[o.slot].device.Tensor().Slice(0, 0, k)
+		defer allowed.Close()
+		ops.Mask(s, logits, ops.Copy(s, allowed))
 	}
 	var ids *kompute.Tensor[uint32]
 	if o.sampled {

@@ -26,10 +26,10 @@ type stepper struct {
 	texts *texts
 	// logits [Sequences, V], for each of the steps in flight, are those that the host needs.
 	logits [maxInFlight]*kompute.Mapped[float32]
-	// masks are those of each of the steps in flight, and unchosen [Sequences, V] the logits
-	// of a step whose masks are not known yet.
-	masks    [maxInFlight]*masks
-	unchosen *kompute.Tensor[float32]
+	// masks are those of each of the steps in flight, and held [Sequences, V] the logits of a
+	// step whose masks are not known yet.
+	masks [maxInFlight]*masks
+	held  *kompute.Tensor[float32]
 	// sizes has the steps that were captured; of more than mostSteps, those that were used last.
 	sizes map[size]*step
 	last  [maxInFlight]*step // that was started in each slot
@@ -48,7 +48,7 @@ func newStepper(m model.Model, c *Config) (*stepper, error) {
 	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens, c.CacheType)
 	t.ring, errs[2] = kompute.NewMapped[uint32](d, maxInFlight, c.Sequences)
 	t.texts, errs[3] = newTexts(d, c.Sequences, vocabulary)
-	t.unchosen, errs[4] = kompute.Zeros[float32](d, c.Sequences, vocabulary)
+	t.held, errs[4] = kompute.Zeros[float32](d, c.Sequences, vocabulary)
 	for slot := range maxInFlight {
 		t.logits[slot], errs[5+2*slot] = kompute.NewMapped[float32](d, c.Sequences, vocabulary)
 		t.masks[slot], errs[6+2*slot] = newMasks(d, c.Sequences, vocabulary)
@@ -72,7 +72,7 @@ func (t *stepper) start(ctx context.Context, f *pendingStep) error {
 		return err
 	}
 	t.started++
-	f.step, c.used, f.open, t.last[f.slot] = c, t.started, c.masked, c
+	f.step, c.used, f.unchosen, t.last[f.slot] = c, t.started, c.masked, c
 	if err := errors.Join(t.fill(c, f), t.list(c, f), t.begin(f)); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (t *stepper) start(ctx context.Context, f *pendingStep) error {
 
 // choose enqueues what start has left out, when the tokens of all steps before are known.
 func (t *stepper) choose(ctx context.Context, f *pendingStep) error {
-	f.open = false
+	f.unchosen = false
 	if err := t.masks[f.slot].set(f.pieces); err != nil {
 		return err
 	}
@@ -97,14 +97,14 @@ func (t *stepper) run(ctx context.Context, f *pendingStep, region *kompute.Regio
 		record(t.stream, f.step)
 		sc.Close()
 	}
-	t.stream.RecordInto(&f.done)
+	t.stream.RecordInto(&f.done) // also if the choice follows: it submits the pass
 	return errors.Join(err, t.stream.Err())
 }
 
 // begin makes the rows of texts that a step is the first to need.
 func (t *stepper) begin(f *pendingStep) error {
 	for i := range f.pieces {
-		if p := &f.pieces[i]; p.adjusted() {
+		if p := &f.pieces[i]; p.adjusted() && f.step.adjusted {
 			if err := t.texts.begin(t.stream, p); err != nil {
 				return err
 			}
@@ -275,7 +275,7 @@ func (t *stepper) close() error {
 	for _, c := range t.sizes {
 		errs = append(errs, c.close()) // a step that replaces others is closed repeatedly, which does nothing
 	}
-	errs = append(errs, t.ring.Close(), t.texts.close(), t.unchosen.Close())
+	errs = append(errs, t.ring.Close(), t.texts.close(), t.held.Close())
 	for slot := range maxInFlight {
 		errs = append(errs, t.logits[slot].Close(), t.masks[slot].close())
 	}

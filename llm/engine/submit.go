@@ -62,7 +62,7 @@ func (e *Engine) SubmitChoices(ctx context.Context, r Request, n int) ([]*Stream
 func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
 	q := e.newSequence(ctx, r.Prompt)
 	p := newPenalties(r)
-	q.request, q.guide = r, newGuide(r, e.tokenizer)
+	q.request, q.guide = r, newGuide(r, e.limits.Vocabulary, e.tokenizer)
 	if q.chooser = newChooser(r, p, q.guide); q.chooser == nil {
 		q.penalties, q.biased = p, len(r.LogitBias) > 0
 	}

@@ -73,7 +73,10 @@ func (t *stepper) prepare(z size) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.close(), t.stream.Err())
+	if z.adjusted {
+		err = t.texts.rehearse(t.stream)
+	}
+	return errors.Join(err, c.close(), t.stream.Err())
 }
 
 // usualSizes returns the sizes of steps that WarmUp prepares, each once. Where rows see many pages, only one token is
@@ -89,16 +92,9 @@ func (c *Config) usualSizes(headless bool) (all []size) {
 			all = append(all, z)
 		}
 	}
-	// One that adds whatever changes how a token is chosen.
-	full := &sequence{request: &Request{Sampling: sample.Params{Temperature: 1}, Logprobs: true}, penalties: &penalties{}, biased: true, guide: &guide{}}
 	pieces := doubling(2, c.mostRows())
 	if c.ChunkTokens > 1 {
 		pieces = append(pieces, c.ChunkTokens) // of a long prompt
-	}
-	if !headless {
-		for _, rows := range doubling(1, c.Sequences) {
-			add(pendingStep{rows: rows, chosen: rows, onHost: rows}, 1, piece{sequence: full, count: 1, chosen: rows})
-		}
 	}
 	for _, pages := range doubling(1, t.mostPages()) {
 		if headless {
@@ -109,7 +105,12 @@ func (c *Config) usualSizes(headless bool) (all []size) {
 		}
 		for _, s := range []sample.Params{{}, {Temperature: 1}} {
 			q := &sequence{request: &Request{Sampling: s}}
+			// One with all that changes how a token is chosen.
+			full := &sequence{request: &Request{Sampling: s, Logprobs: true}, penalties: &penalties{}, biased: true, guide: &guide{least: 1}}
 			for _, rows := range doubling(1, c.Sequences) {
+				if pages == 1 {
+					add(pendingStep{rows: rows, chosen: rows, onHost: rows}, pages, piece{sequence: full, count: 1, chosen: rows})
+				}
 				for count := 1; count <= min(rows, 1+min(c.Draft, 1)); count++ {
 					add(pendingStep{rows: rows, chosen: rows}, pages, piece{sequence: q, count: count, chosen: rows})
 				}
