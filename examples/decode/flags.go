@@ -32,6 +32,7 @@ type options struct {
 	system      string
 	maxTokens   int
 	sampling    sample.Params
+	penalties   sample.Penalties
 	device      string
 	replace     int  // how often a lost device is replaced
 	cpuIfLost   bool // by the CPU, if it cannot be opened again
@@ -74,6 +75,9 @@ func parseFlags(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	fs.IntVar(&o.sampling.TopK, "top-k", 0, "with --temp: keep this many of the likeliest tokens; 0 keeps all")
 	fs.Float64Var(&o.sampling.MinP, "min-p", 0, "with --temp: keep tokens at least this likely, relative to the likeliest")
 	fs.Uint64Var(&o.sampling.Seed, "seed", 0, "with --temp: seed of the random numbers")
+	fs.Float64Var(&o.penalties.Repetition, "repetition-penalty", 1, "divides positive logits of tokens that the conversation contains already, and multiplies others; 1 changes nothing")
+	fs.Float64Var(&o.penalties.Presence, "presence-penalty", 0, "is subtracted from logits of tokens that the answer contains already")
+	fs.Float64Var(&o.penalties.Frequency, "frequency-penalty", 0, "is subtracted from logits of tokens once for each time that the answer contains them")
 	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID")
 	fs.IntVar(&o.replace, "replace-device", model.DefaultReplacements, "how often a lost device is opened again, so that the answer continues")
 	fs.BoolVar(&o.cpuIfLost, "cpu-if-lost", false, "continue on the CPU if a lost device cannot be opened again")
@@ -147,7 +151,7 @@ func (o *options) check(given map[string]bool) error {
 	if err := o.checkIgnored(given); err != nil {
 		return err
 	}
-	return errors.Join(o.sampling.Validate(), cli.CheckOutput("trace", o.trace), cli.CheckOutput("dump-region", o.dump))
+	return errors.Join(o.sampling.Validate(), o.penalties.Validate(), cli.CheckOutput("trace", o.trace), cli.CheckOutput("dump-region", o.dump))
 }
 
 // checkIgnored rejects flags that would have no effect.

@@ -201,7 +201,7 @@ func (a *app) generate(ctx context.Context, prompt []int, onText func(string) er
 	bar := a.bar("prompt")
 	defer bar.Close()
 	r, err := a.session.Generate(ctx, prompt, generate.Options{
-		MaxTokens: a.maxTokens, Sampling: a.sampling, PrefillStep: a.prefillStep, EOS: a.folder.EOS(), Eager: a.eager,
+		MaxTokens: a.maxTokens, Sampling: a.sampling, Penalties: a.penalties, PrefillStep: a.prefillStep, EOS: a.folder.EOS(), Eager: a.eager,
 		OnText: func(text string) error {
 			bar.Close()
 			return onText(text)

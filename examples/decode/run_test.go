@@ -147,6 +147,23 @@ func TestSampledRunsAgree(t *testing.T) {
 	require.NotEqual(t, first.stdout, runArgs(t, append(args, "--seed", "6")...).stdout)
 }
 
+// Penalties keep a greedy answer from repeating words.
+func TestPenalties(t *testing.T) {
+	repeated := func(more ...string) float64 {
+		out := runArgs(t, append([]string{"--prompt", "Tell me a story", "--max-tokens", "60", "--quiet", "--device=cpu"}, more...)...)
+		require.Zero(t, out.code, out.stderr)
+		words, distinct := strings.Fields(out.stdout), map[string]bool{}
+		for _, word := range words {
+			distinct[word] = true
+		}
+		return 1 - float64(len(distinct))/float64(len(words))
+	}
+	plain := repeated()
+	require.Positive(t, plain)
+	require.Less(t, repeated("--repetition-penalty", "3"), plain)
+	require.Less(t, repeated("--presence-penalty", "20", "--frequency-penalty", "1"), plain)
+}
+
 // A --top-p of 0 leaves the likeliest token, at any temperature.
 func TestTopPZero(t *testing.T) {
 	args := []string{"--prompt", "Tell me a story", "--max-tokens", "20", "--quiet", "--device=cpu"}
@@ -196,7 +213,7 @@ func TestHelp(t *testing.T) {
 	out := runArgs(t, "--help")
 	require.Zero(t, out.code)
 	require.Empty(t, out.stderr)
-	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed device dtype cache-type raw prefill-step eager dump-region stats trace chat list-devices json quiet version help") {
+	for _, flag := range strings.Fields("model prompt system max-tokens temp top-p top-k min-p seed repetition-penalty presence-penalty frequency-penalty device dtype cache-type raw prefill-step eager dump-region stats trace chat list-devices json quiet version help") {
 		require.Contains(t, out.stdout, "\n  --"+flag)
 	}
 	out = runArgs(t, "--version")
@@ -265,6 +282,8 @@ func TestBadFlags(t *testing.T) {
 		{[]string{"--min-p", "-0.5"}, "min-p"},
 		{[]string{"--top-k", "-2"}, "top-k"},
 		{[]string{"--seed", "-1"}, "seed"},
+		{[]string{"--repetition-penalty", "-1"}, "repetition penalty"},
+		{[]string{"--frequency-penalty", "Inf"}, "frequency penalty"},
 		{[]string{"--seed", "1"}, "--seed: requires a --temp"},
 		{[]string{"--top-p", "0.9"}, "--top-p: requires a --temp"},
 		{[]string{"--top-k", "3", "--temp", "0"}, "--top-k: requires a --temp"},

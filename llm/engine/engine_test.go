@@ -141,7 +141,34 @@ func TestLikeASession(t *testing.T) {
 		require.Equal(d, generate.FinishStop, got.Finish)
 		require.Equal(d, want.Text[:len(got.Text)], got.Text)
 		require.NotContains(d, got.Text, stop)
+		d.requirePenaltiesAlike(e, session, prompt)
 	})
+}
+
+// requirePenaltiesAlike checks that a session applies penalties as an engine does: op by op and in regions, greedily
+// and not, and after other answers.
+func (d demo) requirePenaltiesAlike(e *engine.Engine, session *generate.Session, prompt []int) {
+	d.Helper()
+	var before []int
+	for i, p := range []sample.Penalties{{Repetition: 5}, {Presence: 9, Frequency: 0.5}, {}, {Repetition: 1.5, Frequency: -0.5}} {
+		sampling := sample.Params{Temperature: float64(i%2) * 0.7, Seed: 5}
+		s, err := e.Submit(d.Context(), engine.Request{
+			Prompt: prompt, MaxTokens: 40, Sampling: sampling,
+			RepetitionPenalty: p.Repetition, PresencePenalty: p.Presence, FrequencyPenalty: p.Frequency,
+		})
+		require.NoError(d, err)
+		want, err := s.Result(d.Context())
+		require.NoError(d, err)
+		for _, eager := range []bool{false, true, false} {
+			got, err := session.Generate(d.Context(), prompt, generate.Options{MaxTokens: 40, Sampling: sampling, Penalties: p, Eager: eager})
+			require.NoError(d, err)
+			require.Equal(d, want, got, "%+v", p)
+		}
+		require.NotEqual(d, before, want.IDs)
+		before = want.IDs
+	}
+	_, err := session.Generate(d.Context(), prompt, generate.Options{Penalties: sample.Penalties{Repetition: -1}})
+	require.ErrorIs(d, err, kompute.ErrInvalid)
 }
 
 // cpuDemo is the demo model on the CPU backend.

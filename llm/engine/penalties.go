@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/kompute-go/kompute-go/fallback"
-	"github.com/kompute-go/kompute-go/internal/opdef"
 	"github.com/kompute-go/kompute-go/kompute"
+	"github.com/kompute-go/kompute-go/llm/sample"
 	"github.com/kompute-go/kompute-go/ops"
 )
 
@@ -19,19 +19,13 @@ type penalties struct {
 }
 
 // noPenalties change no logit.
-var noPenalties = fallback.Penalties{opdef.PenaltyPositive: 1, opdef.PenaltyOther: 1}
+var noPenalties = fallback.Penalties(sample.Penalties{}.Encode())
 
 func newPenalties(r *Request) *penalties {
-	repetition := r.RepetitionPenalty
-	if repetition == 0 {
-		repetition = 1
-	}
-	if repetition == 1 && r.PresencePenalty == 0 && r.FrequencyPenalty == 0 {
+	if r.penalties().None() {
 		return nil
 	}
-	p := &penalties{first: make([]bool, len(r.Prompt))}
-	p.values[opdef.PenaltyPositive], p.values[opdef.PenaltyOther] = float32(1/repetition), float32(repetition)
-	p.values[opdef.PenaltyPresence], p.values[opdef.PenaltyFrequency] = float32(r.PresencePenalty), float32(r.FrequencyPenalty)
+	p := &penalties{values: r.penalties().Encode(), first: make([]bool, len(r.Prompt))}
 	seen := map[int]bool{}
 	for i, id := range r.Prompt {
 		p.first[i] = !seen[id]

@@ -37,14 +37,7 @@ type Request struct {
 	// Stop ends the text before the first place where one of these appears.
 	Stop []string
 
-	// RepetitionPenalty divides positive logits of tokens that the prompt or the
-	// answer contains, and multiplies negative ones (Keskar et al., 2019). At least 1e-30;
-	// 0 and 1 change nothing.
-	RepetitionPenalty float64
-	// PresencePenalty is subtracted from the logits of tokens that the answer
-	// contains, and FrequencyPenalty once for each time that it contains them. Both
-	// are finite; 0 changes nothing.
-	PresencePenalty, FrequencyPenalty float64
+	RepetitionPenalty, PresencePenalty, FrequencyPenalty float64 // see [sample.Penalties]
 
 	// MinTokens is how many tokens come before one of EOS may be chosen. Stop, and
 	// Grammar where nothing can follow, still end the text earlier.
@@ -113,14 +106,9 @@ func (e *Engine) check(r *Request) error {
 func (r *Request) checkChoice(vocabulary int) error {
 	// Logits are float32.
 	finite := func(v float64) bool { return v >= -math.MaxFloat32 && v <= math.MaxFloat32 }
-	least := func(v float64) bool { return v == 0 || v >= 1e-30 } // with which logits stay finite
 	switch {
 	case r.MinTokens < 0 || r.MinTokens > r.MaxTokens:
 		return fmt.Errorf("%w: MinTokens %d is not in 0 … MaxTokens, %d", kompute.ErrInvalid, r.MinTokens, r.MaxTokens)
-	case !finite(r.RepetitionPenalty) || !least(r.RepetitionPenalty):
-		return fmt.Errorf("%w: RepetitionPenalty %v is neither 0 nor a float32 of at least 1e-30", kompute.ErrInvalid, r.RepetitionPenalty)
-	case !finite(r.PresencePenalty) || !finite(r.FrequencyPenalty):
-		return fmt.Errorf("%w: PresencePenalty %v and FrequencyPenalty %v must be finite as float32", kompute.ErrInvalid, r.PresencePenalty, r.FrequencyPenalty)
 	case r.TopLogprobs < 0 || r.TopLogprobs > MaxTopLogprobs:
 		return fmt.Errorf("%w: TopLogprobs %d is not in 0 … %d", kompute.ErrInvalid, r.TopLogprobs, MaxTopLogprobs)
 	case r.Grammar != nil && r.Grammar.Vocabulary().Size() != vocabulary:
@@ -145,7 +133,11 @@ func (r *Request) checkChoice(vocabulary int) error {
 			return fmt.Errorf("%w: LogitBias %v of token %d is neither -Inf nor a finite float32", kompute.ErrInvalid, bias, id)
 		}
 	}
-	return nil
+	return r.penalties().Validate()
+}
+
+func (r *Request) penalties() sample.Penalties {
+	return sample.Penalties{Repetition: r.RepetitionPenalty, Presence: r.PresencePenalty, Frequency: r.FrequencyPenalty}
 }
 
 func (e *Engine) checkPrompt(prompt []int) error {

@@ -40,7 +40,8 @@ func DefaultPrefillStep(d *kompute.Device) int {
 type Options struct {
 	MaxTokens   int // maximum number of tokens to generate; 0 is DefaultMaxTokens
 	Sampling    sample.Params
-	PrefillStep int // maximum number of prompt tokens to feed at once, fewer without memory for them; 0 is that of [DefaultPrefillStep]
+	Penalties   sample.Penalties // for tokens that the prompt or the answer contains already
+	PrefillStep int              // maximum number of prompt tokens to feed at once, fewer without memory for them; 0 is that of [DefaultPrefillStep]
 	// EOS are the tokens that end the turn, usually those of [Folder.EOS]. Without any,
 	// only the limit of tokens or Stop ends it.
 	EOS []int

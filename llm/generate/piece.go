@@ -12,10 +12,11 @@ import (
 )
 
 // pieceSize tells pieces of prompts apart that need regions of their own: by their
-// number of rows, and whether the token that follows is sampled.
+// number of rows, and how the token that follows is chosen.
 type pieceSize struct {
 	rows    int
 	sampled bool
+	applied *penalties // nil: none
 }
 
 // piece is a pass over some tokens of a prompt, with the choice of the token that
@@ -111,7 +112,7 @@ func (g *generation) pieceAhead(n int) error {
 
 // pieceOf returns the piece for n tokens, captured or not.
 func (g *generation) pieceOf(n int) (*piece, pieceSize) {
-	size := pieceSize{pieceRows(g.model.Device(), n, g.options.PrefillStep), !g.options.Sampling.Greedy()}
+	size := pieceSize{pieceRows(g.model.Device(), n, g.options.PrefillStep), !g.options.Sampling.Greedy(), g.applied}
 	if g.pieces == nil {
 		g.pieces = map[pieceSize]*piece{}
 	}
@@ -187,21 +188,21 @@ func (g *generation) capturePiece(p *piece, size pieceSize) error {
 	return closed
 }
 
-// makingRoom calls capture, and if there is no memory for it, once more without the
-// captured pieces, if there are any.
+// makingRoom calls capture, and if there is no memory for it, once more without what was
+// captured before, if there is anything.
 func (s *Session) makingRoom(capture func() error) error {
 	err := capture()
 	if !errors.Is(err, kompute.ErrOutOfMemory) {
 		return err
 	}
-	found := false
+	found := s.step != nil && s.step.region != nil
 	for _, p := range s.pieces {
 		found = found || p.region != nil
 	}
 	if !found {
 		return err
 	}
-	if closed := s.closePieces(); closed != nil {
+	if closed := errors.Join(s.closePieces(), s.step.release()); closed != nil { // they share memory
 		return errors.Join(err, closed)
 	}
 	for _, p := range s.pieces {
@@ -230,7 +231,7 @@ func (p *piece) record(st *kompute.Stream, m model.Model, state model.DecodeStat
 	if size.sampled {
 		params = inputs.Slice(0, size.rows, size.rows+ops.SampleParamsSize)
 	}
-	ops.SliceUpdate(st, p.chosen, choose(st, logits, params, ops.At(0)))
+	ops.SliceUpdate(st, p.chosen, choose(st, logits, size.applied, params, ops.At(0)))
 }
 
 // run replays the piece for these tokens, which go to the end of the state.

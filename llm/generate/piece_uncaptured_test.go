@@ -66,7 +66,7 @@ func TestPieceTakesThePlaceOfOthers(t *testing.T) {
 		require.NoError(t, err)
 		for _, n := range []int{20, 20, 60, 60} {
 			forget(t, s)
-			if n == 60 && s.pieces[pieceSize{pieceRows(d, n, DefaultPrefillStep(d)), false}] != nil {
+			if n == 60 && s.pieces[pieceSize{pieceRows(d, n, DefaultPrefillStep(d)), false, nil}] != nil {
 				failing.times = 1
 			}
 			_, err := s.Generate(t.Context(), long[:n], Options{MaxTokens: 1})

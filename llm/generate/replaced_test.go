@@ -20,7 +20,7 @@ func TestDrawsContinue(t *testing.T) {
 	testmodel.EachDevice(t, func(t *testing.T, d *kompute.Device) {
 		withSession(t, f, d, model.Options{}, func(s *Session) {
 			prompt := cases[4].PromptIDs
-			o := Options{MaxTokens: 10, Sampling: sample.Params{Temperature: 3, Seed: 5}}
+			o := Options{MaxTokens: 10, Sampling: sample.Params{Temperature: 3, Seed: 5}, Penalties: sample.Penalties{Repetition: 1.4, Frequency: 0.2}}
 			require.NoError(t, o.fill(d))
 			whole, err := s.Generate(t.Context(), prompt, o)
 			require.NoError(t, err)

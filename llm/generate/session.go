@@ -19,8 +19,9 @@ type Session struct {
 	tokenizer *tokenizer.Tokenizer
 	stream    *kompute.Stream
 	state     model.DecodeState
-	seen      []int // the tokens in the state
-	step      *step // nil until needed
+	seen      []int      // the tokens in the state
+	step      *step      // nil until needed
+	penalties *penalties // nil until needed
 	pieces    map[pieceSize]*piece
 	pieceUses int    // of all sizes
 	lastPiece *piece // the latest, if it was replayed
@@ -79,7 +80,7 @@ func (s *Session) move(m model.Model, capacity int) error {
 	if err != nil {
 		return err
 	}
-	_ = errors.Join(s.closeStep(), s.closePieces(), s.state.Close(), s.stream.Close())
+	_ = errors.Join(s.closeParts(), s.state.Close(), s.stream.Close())
 	s.model, s.stream, s.state, s.seen, s.uncaptured, s.pieces = m, fresh.stream, fresh.state, nil, nil, nil
 	s.pieceLimit = 0 // it was for the memory of the other device
 	return nil
@@ -106,7 +107,7 @@ func (s *Session) replaceLost(ctx context.Context, lost model.Model, cause error
 // restart gives the session a new stream and an empty state: an op that failed has
 // poisoned the stream, and left the state without content. No region remains.
 func (s *Session) restart(capacity int) error {
-	closed := errors.Join(s.closeStep(), s.closePieces(), s.state.Close())
+	closed := errors.Join(s.closeParts(), s.state.Close())
 	_ = s.stream.Close() // its error is the one that poisoned it
 	s.seen, s.pieces = nil, nil
 	state, err := s.model.NewState(max(capacity, 1))
@@ -119,6 +120,13 @@ func (s *Session) restart(capacity int) error {
 	}
 	s.stream, s.state = stream, state
 	return closed
+}
+
+// closeParts frees everything but the state and the stream.
+func (s *Session) closeParts() error {
+	err := errors.Join(s.closeStep(), s.closePieces(), s.penalties.close())
+	s.penalties = nil
+	return err
 }
 
 // prepare makes room for that many tokens, in a session that an earlier generation or the
@@ -210,7 +218,7 @@ func (s *Session) Close() error {
 	case s.busy:
 		return errBusy
 	}
-	err := errors.Join(s.closeStep(), s.closePieces(), s.state.Close(), s.stream.Close())
+	err := errors.Join(s.closeParts(), s.state.Close(), s.stream.Close())
 	s.stream = nil
 	return err
 }

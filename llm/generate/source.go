@@ -133,16 +133,17 @@ func (g *generation) feedEagerly(ids []int, last bool) (next *kompute.Tensor[uin
 		return nil, g.stream.Err()
 	}
 	pass.Rows = model.LastRow
-	next = kompute.Keep(sc, choose(g.stream, g.model.Forward(g.stream, pass), g.params, ops.At(0)))
+	next = kompute.Keep(sc, choose(g.stream, g.model.Forward(g.stream, pass), g.applied, g.params, ops.At(0)))
 	if err := next.Err(); err != nil {
 		return nil, errors.Join(err, next.Close())
 	}
 	return next, nil
 }
 
-// choose enqueues the choice of the next token from logits [1, 1, V], as [1, 1].
-// Without parameters it is the likeliest token.
-func choose(st *kompute.Stream, logits *kompute.Tensor[float32], params *kompute.Tensor[uint32], step ops.Position) *kompute.Tensor[uint32] {
+// choose enqueues the choice of the next token from logits [1, 1, V], which it may change,
+// as [1, 1]. Without parameters it is the likeliest token.
+func choose(st *kompute.Stream, logits *kompute.Tensor[float32], p *penalties, params *kompute.Tensor[uint32], step ops.Position) *kompute.Tensor[uint32] {
+	p.apply(st, logits)
 	if params == nil {
 		return ops.Greedy(st, logits)
 	}

@@ -19,24 +19,25 @@ type step struct {
 	region   *kompute.Region         // the step, captured; nil until it is replayed
 	capacity int                     // capacity of its state
 	params   *kompute.Tensor[uint32] // sampling parameters of [ops.Sample]; nil is greedy
+	applied  *penalties              // nil: none
 	token    *kompute.Tensor[uint32] // [1, 1], the token to be fed next
 	cursor   *nn.Cursor              // its position
 	chosen   *kompute.Mapped[uint32] // [capacity], the token that follows each position
 }
 
-// decodeStep returns the session's step for its current state and for greedy or
-// sampled tokens: that of earlier generations if it fits.
+// decodeStep returns the session's step for its current state, for greedy or sampled
+// tokens, and with or without penalties: that of earlier generations if it fits.
 func (g *generation) decodeStep() (*step, error) {
 	greedy := g.options.Sampling.Greedy()
 	if c := g.step; c != nil {
-		if c.capacity == g.state.Capacity() && (c.params == nil) == greedy {
+		if c.capacity == g.state.Capacity() && (c.params == nil) == greedy && c.applied == g.applied {
 			return c, nil
 		}
 		if err := g.closeStep(); err != nil {
 			return nil, err
 		}
 	}
-	g.step = &step{capacity: g.state.Capacity()}
+	g.step = &step{capacity: g.state.Capacity(), applied: g.applied}
 	if err := g.step.allocate(g.model.Device(), greedy); err != nil {
 		return nil, errors.Join(err, g.closeStep())
 	}
@@ -97,8 +98,9 @@ func (c *step) record(st *kompute.Stream, m model.Model, state model.DecodeState
 	position := c.cursor.Position()
 	defer position.Close()
 
+	c.applied.count(st, c.token)
 	logits := m.Forward(st, model.Pass{Tokens: c.token, State: state, At: c.cursor})
-	next := choose(st, logits, c.params, ops.AtDevice(position))
+	next := choose(st, logits, c.applied, c.params, ops.AtDevice(position))
 	c.cursor.Advance(st)
 	ops.SliceUpdate(st, c.chosen.Tensor(), next.Reshape(1), ops.AtDevice(position))
 	ops.SliceUpdate(st, c.token, next)
@@ -114,6 +116,16 @@ func (c *step) chosenAt(position int) (int, error) {
 	return int(id[0]), sample.Check(id[0])
 }
 
+// release frees the region, which may be captured again. A nil step has none.
+func (c *step) release() error {
+	if c == nil || c.region == nil {
+		return nil
+	}
+	region := c.region
+	c.region = nil
+	return region.Close()
+}
+
 // closeStep frees the step, once the device is done with it.
 func (s *Session) closeStep() error {
 	c := s.step
@@ -121,10 +133,7 @@ func (s *Session) closeStep() error {
 		return nil
 	}
 	s.step = nil
-	var errs []error
-	if c.region != nil {
-		errs = append(errs, c.region.Close())
-	}
+	errs := []error{c.release()}
 	for _, t := range []*kompute.Tensor[uint32]{c.token, c.params} {
 		if t != nil {
 			errs = append(errs, t.Close())
