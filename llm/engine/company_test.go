@@ -244,6 +244,12 @@ func TestDrafts(t *testing.T) {
 			guided[i].LogitBias = map[int]float64{64: 40, 77: 30, 16 + i: 29}
 		}
 		requireDrafts(d, late)
+		for i := range late { // tokens in turn, since the one that came least often is the likeliest
+			late[i] = ask(uint64(i))
+			late[i].LogitBias = map[int]float64{10 + i: 300, 20: 290, 30: 280, 40: 270}
+			late[i].FrequencyPenalty, late[i].PresencePenalty = 40, 3
+		}
+		requireDrafts(d, late)
 		requireDrafts(d, guided)
 	})
 }

@@ -43,7 +43,7 @@ type Config struct {
 	// what followed the same tokens earlier in its prompt and answer, and verified in
 	// one step; 0 means none. It makes repetitive answers faster if few requests run:
 	// as many tokens are guessed as fit into Sequences rows. Answers stay the same. Nothing is
-	// guessed for requests with penalties or Request.Logits.
+	// guessed for requests with Request.Logits.
 	Draft int
 	// Queue is how many requests may wait, besides those that can run at once: Sequences
 	// on each device; default 256. Further ones are refused with [ErrBusy].

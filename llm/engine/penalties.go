@@ -70,10 +70,11 @@ type texts struct {
 	noCounts   *kompute.Tensor[uint32]  // [1, V] of zeros
 	noBiases   *kompute.Tensor[float32] // [1, V] of zeros
 	admissions []uint64                 // of the sequence that each row belongs to
+	counted    []int                    // how many of its tokens are
 }
 
 func newTexts(d *kompute.Device, sequences, vocabulary int) (*texts, error) {
-	x := &texts{admissions: make([]uint64, sequences)}
+	x := &texts{admissions: make([]uint64, sequences), counted: make([]int, sequences)}
 	var errs [5]error
 	x.counts, errs[0] = kompute.Zeros[uint32](d, sequences, vocabulary)
 	x.penalties, errs[1] = kompute.Zeros[float32](d, sequences, ops.PenaltiesSize)
@@ -86,23 +87,37 @@ func newTexts(d *kompute.Device, sequences, vocabulary int) (*texts, error) {
 // noText is the row of no text: none of the operands of an op has it.
 func (x *texts) noText() int32 { return int32(len(x.admissions)) }
 
-// begin makes the row of a piece that of its sequence, if it is not yet. The row then has the tokens
-// before the piece, which are not fed because others have filled their pages; the step itself counts the
-// tokens of the piece.
+// begin prepares the row of a piece: the tokens before the piece are counted, also those that are not
+// fed because others have filled their pages, and those that were guessed right. The step itself counts
+// the tokens of the piece, but for guesses.
 func (x *texts) begin(s *kompute.Stream, p *piece) error {
-	if x.admissions[p.row] == p.admission {
-		return nil
-	}
 	sc := s.Scope()
 	defer sc.Close()
+	if x.admissions[p.row] != p.admission {
+		if err := x.clear(s, p); err != nil {
+			return err
+		}
+		x.admissions[p.row], x.counted[p.row] = p.admission, 0
+	}
+	if p.penalties == nil {
+		return s.Err()
+	}
+	if x.counted[p.row] < p.first {
+		if err := x.add(s, p); err != nil {
+			return err
+		}
+	}
+	x.counted[p.row] = p.first + p.count - len(p.draft)
+	return s.Err()
+}
+
+// clear makes the row of a piece that of its sequence.
+func (x *texts) clear(s *kompute.Stream, p *piece) error {
 	row := []ops.Position{ops.At(p.row), ops.At(0)}
 	ops.SliceUpdate(s, x.counts, x.noCounts, row...)
 	penalties := noPenalties
 	if p.penalties != nil {
 		penalties = p.penalties.values
-		if err := x.add(s, p); err != nil {
-			return err
-		}
 	}
 	err := update(s, x.penalties, penalties[:], p.row)
 	if p.biased {
@@ -114,11 +129,7 @@ func (x *texts) begin(s *kompute.Stream, p *piece) error {
 	} else {
 		ops.SliceUpdate(s, x.biases, x.noBiases, row...)
 	}
-	if err != nil {
-		return err
-	}
-	x.admissions[p.row] = p.admission
-	return s.Err()
+	return err
 }
 
 // rehearse does what begin does for any request, so that its kernels are compiled.
@@ -139,11 +150,12 @@ func update(s *kompute.Stream, matrix *kompute.Tensor[float32], values []float32
 	return given.Close()
 }
 
-// add counts the tokens before a piece.
+// add counts the tokens before a piece that are not counted yet.
 func (x *texts) add(s *kompute.Stream, p *piece) error {
-	ids, each := make([]uint32, p.first), make([]uint32, p.first)
+	from := x.counted[p.row]
+	ids, each := make([]uint32, p.first-from), make([]uint32, p.first-from)
 	for i := range ids {
-		ids[i], each[i] = uint32(p.tokens[i]), p.penalties.amount(i)
+		ids[i], each[i] = uint32(p.tokens[from+i]), p.penalties.amount(from+i)
 	}
 	tokens, err := kompute.New(s.Device(), ids, len(ids))
 	if err != nil {

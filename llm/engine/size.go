@@ -18,6 +18,7 @@ type size struct {
 	states       bool // the host gets the states of all rows
 	adjusted     bool // there are texts, whose penalties the device applies
 	biased       bool // and whose biases it adds
+	guesses      int  // how many tokens that are guessed ahead can be counted before such a text's tokens are chosen
 	masked       bool // only some tokens may be chosen; which ones is known later than the rest
 	all          bool // a token is chosen after every row, in their order
 	apart        bool // each row is of another sequence
@@ -25,13 +26,16 @@ type size struct {
 }
 
 // textsAt returns where in a step's places the texts of its rows begin, and then those of the
-// chosen ones, if it is adjusted.
+// chosen ones, if it is adjusted, and then which of the chosen ones guesses come before.
 func (z size) textsAt() int { return 5*z.rows + z.chosen }
+
+// guessesAt returns where these guesses begin, in places; in inputs, the guessed tokens follow the amounts.
+func (z size) guessesAt() int { return z.textsAt() + z.rows + z.chosen }
 
 // tableAt returns where in a step's places the pages of sequences begin.
 func (z size) tableAt() int {
 	if z.adjusted {
-		return z.textsAt() + z.rows + z.chosen
+		return z.guessesAt() + z.guesses
 	}
 	return z.textsAt()
 }
@@ -41,7 +45,7 @@ func (z size) amountsAt() int { return z.rows + z.chosen*ops.SampleParamsSize }
 
 // replaces reports whether a step of the larger size z can do what one of the smaller does.
 func (z size) replaces(smaller size) bool {
-	room := z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.logits >= smaller.logits
+	room := z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.logits >= smaller.logits && z.guesses >= smaller.guesses
 	able := z.sampled && (z.states || !smaller.states) && (z.adjusted || !smaller.adjusted) && (z.biased || !smaller.biased) && (z.masked || !smaller.masked)
 	return room && able && (smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
 }
@@ -50,7 +54,7 @@ func (z size) replaces(smaller size) bool {
 func (t *stepper) largest(slot int) size {
 	return size{
 		rows: t.config.mostRows(), chosen: t.config.Sequences, pages: t.mostPages(), sampled: true, logits: t.config.Sequences,
-		states: true, adjusted: true, biased: true, masked: true, slot: slot,
+		states: true, adjusted: true, biased: true, guesses: t.config.Sequences * t.config.Draft, masked: true, slot: slot,
 	}
 }
 
@@ -60,13 +64,16 @@ func (t *stepper) largest(slot int) size {
 // proportionalRows on, up to ChunkTokens.
 func (t *stepper) sizeFor(f *pendingStep) size {
 	z := t.rowsFor(f)
+	if slices.ContainsFunc(f.pieces, func(p piece) bool { return p.penalties != nil && len(p.draft) > 0 }) {
+		z.guesses = z.chosen * t.config.Draft
+	}
 	for z.logits = min(f.onHost, 1); z.logits < f.onHost; {
 		z.logits = min(4*z.logits, z.chosen)
 	}
 	return z
 }
 
-// rowsFor is sizeFor without the number of rows that the host gets logits of.
+// rowsFor is sizeFor without the numbers of guesses and of rows that the host gets logits of.
 func (t *stepper) rowsFor(f *pendingStep) size {
 	z := size{pages: t.visiblePages(f), slot: f.slot, states: f.embedded > 0}
 	for i := range f.pieces {

@@ -18,11 +18,11 @@ type step struct {
 	choice *kompute.Region // the choice of tokens, if it is masked; otherwise region contains it
 	// Where the rows stand, as in nn.Rows, where their tokens are among those of the
 	// ring and of inputs, which of them choose a token, if adjusted the texts of the
-	// rows and of the chosen ones, and the pages of sequences.
+	// rows and of the chosen ones and the places of guesses, and the pages of sequences.
 	places *kompute.Mapped[int32] // [tableAt() + sequences*pages of each]
 	// The rows' tokens that the host knows, how each chosen one is sampled and, if
-	// adjusted, what rows add to the counts of their texts.
-	inputs *kompute.Mapped[uint32]  // [amountsAt(), or with rows more]
+	// adjusted, what rows add to the counts of their texts, and guesses.
+	inputs *kompute.Mapped[uint32]  // [amountsAt(), and if adjusted rows + guesses more]
 	hidden *kompute.Tensor[float32] // [rows, H], with states
 
 	hostPlaces []int32
@@ -44,7 +44,7 @@ func (t *stepper) capture(z size) (*step, error) {
 		hostPlaces: make([]int32, z.tableAt()+sequences*z.pages), hostInputs: make([]uint32, z.amountsAt()),
 	}
 	if z.adjusted {
-		c.hostInputs = append(c.hostInputs, make([]uint32, z.rows)...)
+		c.hostInputs = append(c.hostInputs, make([]uint32, z.rows+z.guesses)...)
 	}
 	var errs [3]error
 	c.places, errs[0] = kompute.NewMapped[int32](d, len(c.hostPlaces))
@@ -136,7 +136,7 @@ func (t *stepper) enqueueChoice(s *kompute.Stream, o *operands, logits *kompute.
 		ops.SliceUpdate(s, t.logits[o.slot].Tensor(), needed)
 	}
 	if o.adjusted {
-		ops.Penalize(s, logits, t.texts.counts, t.texts.penalties, o.part(o.textsAt()+n, k))
+		t.penalize(s, o, logits)
 	}
 	if o.biased { // gather gives zeros for a row that does not exist
 		logits = ops.Add(s, logits, ops.Gather(s, t.texts.biases, o.part(o.textsAt()+n, k), 0))
@@ -153,6 +153,19 @@ func (t *stepper) enqueueChoice(s *kompute.Stream, o *operands, logits *kompute.
 		ids = ops.Greedy(s, logits)
 	}
 	ops.SliceUpdate(s, t.ring.Tensor(), ids.Reshape(1, k), ops.At(o.slot), ops.At(0))
+}
+
+// penalize enqueues the penalties. Behind a guess, a text contains the guesses before, too, so each row
+// gets counts of its own.
+func (t *stepper) penalize(s *kompute.Stream, o *operands, logits *kompute.Tensor[float32]) {
+	counts, penalties, rows := t.texts.counts, t.texts.penalties, o.part(o.textsAt()+o.rows, o.chosen)
+	if o.guesses > 0 {
+		counts, penalties = ops.Gather(s, counts, rows, 0), ops.Gather(s, penalties, rows, 0)
+		from := o.amountsAt() + o.rows
+		ops.Tally(s, counts, o.part(o.guessesAt(), o.guesses), o.copyOfInputs.Slice(0, from, from+o.guesses), ops.Fill(s, uint32(1), o.guesses))
+		rows = ops.Arange[int32](s, 0, float64(o.chosen), 1)
+	}
+	ops.Penalize(s, logits, counts, penalties, rows)
 }
 
 func (c *step) close() error {

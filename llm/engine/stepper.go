@@ -199,23 +199,33 @@ func (t *stepper) fill(c *step, f *pendingStep) error {
 	return errors.Join(c.places.Poke(places, 0), c.inputs.Poke(c.hostInputs, 0))
 }
 
-// fillTexts writes which text each row and each chosen token of a step belongs to, and what
-// the rows add to the counts of these texts.
+// fillTexts writes which text each row and each chosen token of a step belongs to, what the
+// rows add to the counts of these texts, and the guesses before chosen tokens.
 func (c *step) fillTexts(f *pendingStep, none int32) {
 	texts, amounts := c.hostPlaces[c.textsAt():c.tableAt()], c.hostInputs[c.amountsAt():]
 	for i := range texts {
 		texts[i] = none
 	}
-	ofRows, ofChosen := texts[:c.rows], texts[c.rows:]
-	row := 0
+	ofRows, ofChosen := texts[:c.rows], texts[c.rows:][:c.chosen]
+	behind, guesses := texts[c.rows+c.chosen:], amounts[c.rows:]
+	row, n := 0, 0
 	for i := range f.pieces {
 		p := &f.pieces[i]
 		if p.adjusted() {
 			for j := range p.count {
 				ofRows[row+j], amounts[row+j] = int32(p.row), p.penalties.amount(p.first+j)
 			}
+			clear(amounts[row+p.count-len(p.draft):][:len(p.draft)])
 			for j := range p.chosen {
 				ofChosen[p.at+j] = int32(p.row)
+			}
+		}
+		if p.penalties != nil {
+			for j := range p.draft {
+				for _, guess := range p.draft[:j+1] {
+					behind[n], guesses[n] = int32(p.at+j+1), uint32(guess)
+					n++
+				}
 			}
 		}
 		row += p.count

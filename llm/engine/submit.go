@@ -69,7 +69,7 @@ func (e *Engine) sequence(ctx context.Context, r *Request) *sequence {
 	q.limit = min(r.MaxTokens, e.config.Context-len(r.Prompt)+1) // the last token is not fed, and needs no place
 	q.answer = generate.NewAnswer(e.tokenizer, r.EOS, q.limit, r.Stop)
 	copy(q.params[:], r.Sampling.Encode(0))
-	if e.config.Draft > 0 && q.chooser == nil && p == nil {
+	if e.config.Draft > 0 && q.chooser == nil {
 		q.lookup = &lookup{}
 		q.lookup.accept(q.tokens)
 	}

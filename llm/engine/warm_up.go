@@ -109,7 +109,9 @@ func (c *Config) usualSizes(headless bool) (all []size) {
 			full := &sequence{request: &Request{Sampling: s, Logprobs: true}, penalties: &penalties{}, biased: true, guide: &guide{least: 1}}
 			for _, rows := range doubling(1, c.Sequences) {
 				if pages == 1 {
-					add(pendingStep{rows: rows, chosen: rows, onHost: rows}, pages, piece{sequence: full, count: 1, chosen: rows})
+					for draft := range min(rows, 1+min(c.Draft, 1)) {
+						add(pendingStep{rows: rows, chosen: rows, onHost: rows}, pages, piece{sequence: full, count: 1 + draft, chosen: rows, draft: make([]int32, draft)})
+					}
 				}
 				for count := 1; count <= min(rows, 1+min(c.Draft, 1)); count++ {
 					add(pendingStep{rows: rows, chosen: rows}, pages, piece{sequence: q, count: count, chosen: rows})
