@@ -21,8 +21,8 @@ import (
 // the next one. Tensors that a replay writes are up to date on the device, and
 // are read like any other tensor.
 //
-// Lifetime: the region keeps the memory of its transients until it or its
-// stream is closed. It does not keep inputs and results open.
+// Lifetime: the region keeps the memory of its transients, which regions of a stream
+// share, until it or its stream is closed. It does not keep inputs and results open.
 //
 // Errors: a replay that this package rejects returns the error and leaves the stream unchanged. One
 // that the driver rejects, or that fails later, poisons the stream.
@@ -245,7 +245,7 @@ func (r *Region) Stats() RegionStats {
 }
 
 // Close frees the region. Replays that were enqueued still run; the memory of
-// its transients is freed after the last of them. Closing again does nothing.
+// its transients is freed after the last of them, unless other regions share it. Closing again does nothing.
 func (r *Region) Close() error {
 	r = r.made()
 	d := r.s.dev

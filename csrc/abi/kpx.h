@@ -283,8 +283,8 @@ uint64_t kpx_stream_take_spans(kpx_stream *stream, kpx_op_span *out, uint64_t n)
  * meanwhile. KPX_INVALID if the stream is capturing already. */
 kpx_result kpx_capture_begin(kpx_stream *stream, kpx_error *err);
 /* Ends the capture, even on failure, and submits ordinary work. Tensors that were created and destroyed during the
- * capture are the region's own: those that it writes before it reads them are planned into shared memory by lifetime
- * and have no content between replays. */
+ * capture are the region's own: those that it writes before it reads them are planned by lifetime into memory that
+ * the regions of a stream share, and have no content between replays. */
 kpx_result kpx_capture_end(kpx_stream *stream, kpx_region **out, kpx_error *err);
 void kpx_capture_abort(kpx_stream *stream); /* discards captured work, if any; ordinary work stays */
 /* Submits the region times times in a row, in one submission, after all work of the stream (pending work is part of the

@@ -61,8 +61,7 @@ class Region {
     // The caller's tensors that it uses.
     void use(std::vector<RegionUse> uses);
     const std::vector<RegionUse> &uses() const { return uses_; }
-    // The last replay, or null. A replay on another stream must wait for it, since both use the region's memory, and
-    // for the last ones of others with the same arenas.
+    // The last replay, or null. A replay on another stream must wait for it, since both use the region's memory.
     std::shared_ptr<Point> last;
     // Calls ready(use) for each tensor that has changed since it was ready for the stream of that timeline, until none
     // changes any more. If ready throws, the next call begins with all of them.

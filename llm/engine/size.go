@@ -54,9 +54,13 @@ func (z size) replaces(smaller size) bool {
 func (t *stepper) largest(slot int) size {
 	return size{
 		rows: t.config.mostRows(), chosen: t.config.Sequences, pages: t.mostPages(), sampled: true, logits: t.config.Sequences,
-		states: true, adjusted: true, biased: true, guesses: t.config.Sequences * t.config.Draft, masked: true, slot: slot,
+		states: true, adjusted: true, biased: true, guesses: t.mostGuesses(t.config.Sequences), masked: true, slot: slot,
 	}
 }
+
+// mostGuesses returns a bound for the guesses before each of so many chosen tokens, added up: there are at most Draft
+// before one, and fewer than there are chosen tokens.
+func (t *stepper) mostGuesses(chosen int) int { return chosen * min(t.config.Draft, chosen-1) }
 
 // sizeFor returns the smallest size that a step fits in: powers of two for tokens
 // that are generated. With pieces of prompts among them it is a power of four while a
@@ -65,7 +69,7 @@ func (t *stepper) largest(slot int) size {
 func (t *stepper) sizeFor(f *pendingStep) size {
 	z := t.rowsFor(f)
 	if slices.ContainsFunc(f.pieces, func(p piece) bool { return p.penalties != nil && len(p.draft) > 0 }) {
-		z.guesses = z.chosen * t.config.Draft
+		z.guesses = t.mostGuesses(z.chosen)
 	}
 	for z.logits = min(f.onHost, 1); z.logits < f.onHost; {
 		z.logits = min(4*z.logits, z.chosen)

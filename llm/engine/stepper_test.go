@@ -60,6 +60,24 @@ func TestSizesFit(t *testing.T) {
 	})
 }
 
+// However many tokens may be guessed, a step has room for no more guesses than its rows can have.
+func TestAnyNumberOfGuesses(t *testing.T) {
+	m, folder := small(t)
+	for _, draft := range []int{1, 1000, math.MaxInt / 4, math.MaxInt} {
+		e, err := New(m, folder.Tokenizer, Config{Sequences: 4, Context: 128, PageTokens: 16, Draft: draft})
+		require.NoError(t, err)
+		require.LessOrEqual(t, e.replicas[0].steps.largest(0).guesses, 12)
+		s, err := e.Submit(t.Context(), Request{
+			Prompt: []int{1, 2, 3, 1, 2, 3, 1, 2, 3}, MaxTokens: 40, FrequencyPenalty: 40, LogitBias: map[int]float64{1: 300, 2: 290, 3: 280},
+		})
+		require.NoError(t, err)
+		_, err = s.Result(t.Context())
+		require.NoError(t, err)
+		require.Positive(t, e.Stats().AcceptedTokens)
+		require.NoError(t, e.Close(t.Context()))
+	}
+}
+
 // The steps that were used last are kept, with those in flight and the largest ones.
 func TestStepsThatAreKept(t *testing.T) {
 	m, _ := small(t)

@@ -10,7 +10,8 @@ import (
 
 // captured replays the session's step, and reads the chosen tokens while further
 // replays run. Work of the device past the end of the turn does no harm: it
-// writes to unused parts of the state.
+// writes to unused parts of the state, and tokens that it counts for penalties are forgotten when the
+// next run begins.
 type captured struct {
 	*generation
 	step     *step

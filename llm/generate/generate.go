@@ -206,10 +206,10 @@ func (g *generation) run(ctx context.Context, prompt []int) (err error) {
 		}
 		defer g.params.Close()
 	}
+	g.reading = true
 	if err := g.beginPenalties(prompt); err != nil {
 		return err
 	}
-	g.reading = true
 	token, err := g.read(ctx, prompt)
 	if err != nil {
 		return err

@@ -178,8 +178,8 @@ func (s *Session) Stream() *kompute.Stream {
 
 // Region returns the decode step that generations replay; nil if none has needed
 // it yet, or if the device cannot capture it. It is closed with the session, when
-// the state grows, and when a sampled generation follows a greedy one, or vice
-// versa.
+// the state grows, when a generation chooses tokens in another way than the one before
+// (greedily or not, with penalties or without), and when there is no memory for a prompt's region.
 func (s *Session) Region() *kompute.Region {
 	if s == nil || s.step == nil {
 		return nil
