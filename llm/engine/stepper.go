@@ -263,16 +263,25 @@ func (t *stepper) captured(z size) (*step, error) {
 // allocations of the driver.
 const mostSteps = 256
 
-// makeRoom closes the step that was not used for the longest time, and is not in flight, if there are too many.
+// makeRoom closes the step that was not used for the longest time, and is not in flight, if there are too many. If many
+// sizes had no memory, they are tried again.
 func (t *stepper) makeRoom() error {
+	own := func(z size, c *step) bool { return z == c.size } // otherwise c does the work of z, for which there was no memory
+	if len(t.sizes) >= 2*mostSteps {
+		maps.DeleteFunc(t.sizes, func(z size, c *step) bool { return !own(z, c) })
+	}
+	n := 0
 	var oldest *step
 	for z, c := range t.sizes {
-		kept := slices.Contains(t.last[:], c) || z != c.size || z == t.largest(z.slot)
-		if !kept && (oldest == nil || c.used < oldest.used) {
+		if !own(z, c) {
+			continue
+		}
+		n++
+		if !slices.Contains(t.last[:], c) && z != t.largest(z.slot) && (oldest == nil || c.used < oldest.used) {
 			oldest = c
 		}
 	}
-	if len(t.sizes) < mostSteps || oldest == nil {
+	if n < mostSteps || oldest == nil {
 		return nil
 	}
 	maps.DeleteFunc(t.sizes, func(_ size, c *step) bool { return c == oldest })
