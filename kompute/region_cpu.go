@@ -80,7 +80,7 @@ func (q *cpuQueue) endCapture(r *Region, c *capture) error {
 // the other.
 type cpuArena struct{ memory []byte }
 
-// arenaOf returns the arena that was made last, if a region still has it and it is large enough, or makes one.
+// arenaOf returns the arena that was made last, if it still exists and is large enough, or makes one.
 // dev.mu is held.
 func (q *cpuQueue) arenaOf(bytes int, share bool) *cpuArena {
 	if a := q.arena.Value(); a != nil && len(a.memory) >= bytes && share {

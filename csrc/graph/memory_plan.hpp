@@ -70,7 +70,7 @@ class MemoryPlan {
     std::vector<uint64_t> arena_bytes_;
     size_t first_awaited_ = 0; // arena, after those of planned tensors
     std::vector<std::shared_ptr<Buffer>> arenas_;
-    std::vector<std::shared_ptr<Arena>> shared_; // the first of them
+    std::vector<std::shared_ptr<Arena>> shared_; // those before first_awaited_
 };
 
 } // namespace kpx

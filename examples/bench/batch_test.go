@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,24 @@ func TestBatchesOfTwoDevicesAndDrafts(t *testing.T) {
 		{"--batch", "1", "-p", "4000", "--text", text}, {"--batch", "1", "--text", text + "x"}, {"--batch", "1", "--draft", "-1"},
 	} {
 		require.Error(t, run(t.Context(), append([]string{"--shape", "demo", "--device", "cpu"}, args...), io.Discard, io.Discard), args)
+	}
+}
+
+// Clients may ask for answers by a schema, and for log-probabilities, and so may some of them.
+func TestBatchesWithASchema(t *testing.T) {
+	schema := filepath.Join(t.TempDir(), "schema")
+	require.NoError(t, os.WriteFile(schema, []byte(`{"type": "array", "items": {"type": "integer"}, "minItems": 30}`), 0o600))
+	args := []string{"--shape", "demo", "--device", "cpu", "--batch", "2", "-p", "8", "-n", "20", "-r", "1", "--profile", "1", "--schema", schema, "--logprobs"}
+	for _, more := range [][]string{nil, {"--special-clients", "1"}} {
+		r := measure(t, append(args, more...)...)
+		require.Positive(t, r.Batches[0].Rate)
+		masked := slices.ContainsFunc(r.Profiles[0].Kernels, func(k kernel) bool { return k.Op == "mask" })
+		require.True(t, masked, "the choice of tokens is a part of a step's profile")
+	}
+	require.NoError(t, os.WriteFile(schema, []byte("{"), 0o600))
+	for _, file := range []string{schema, schema + "x"} {
+		err := run(t.Context(), append(args, "--schema", file), io.Discard, io.Discard)
+		require.ErrorContains(t, err, "--schema: ")
 	}
 }
 

@@ -45,8 +45,7 @@ func TestChoices(t *testing.T) {
 		d.requireChoices(alone, e, request, 4)
 		request.RepetitionPenalty, request.PresencePenalty = 0, 0
 		// The grammar is followed by each answer alone.
-		request.Grammar, err = smallGrammar()
-		require.NoError(d, err)
+		request.Grammar = engine.SmallGrammar(d)
 		request.LogitBias = map[int]float64{65: 3, 66: math.Inf(-1)}
 		d.requireChoices(alone, e, request, 4)
 		request.Grammar, request.LogitBias = nil, nil

@@ -78,9 +78,16 @@ func TestTheHookComesAfterTheFieldsAbove(t *testing.T) {
 // Log-probabilities are those of the unchanged logits, and the likeliest tokens
 // are in order, with the lower ID first among equals.
 func TestLogprobs(t *testing.T) {
-	r := Request{Logprobs: true, TopLogprobs: 3, LogprobsOf: []int{2, 0}}
+	r := Request{
+		Logprobs: true, TopLogprobs: 3, LogprobsOf: []int{2, 0}, LogitBias: map[int]float64{4: 100},
+		Logits: func([]int32, []float32) error { return nil },
+	}
 	logits := []float32{1, 3, 2, 3, -1}
-	about := r.logprob(4, logits)
+	var got choice
+	(&piece{sequence: &sequence{request: &r, chooser: newChooser(&r, nil, nil)}}).complete(&got, logits)
+	require.NoError(t, got.err)
+	require.EqualValues(t, 4, got.id, "the bias decides")
+	about := got.about
 	require.Equal(t, 4, about.ID)
 	sum := 0.0
 	for _, v := range logits {
@@ -104,7 +111,7 @@ func TestChoiceFails(t *testing.T) {
 	r := Request{Logits: func([]int32, []float32) error { return own }}
 	_, err := newChooser(&r, nil, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, own)
-	r = Request{Logits: func(_ []int32, logits []float32) error { logits[0], logits[1] = impossible, impossible; return nil }}
+	r = Request{LogitBias: map[int]float64{0: math.Inf(-1), 1: math.Inf(-1)}, Logits: func([]int32, []float32) error { return nil }}
 	_, err = newChooser(&r, nil, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, sample.ErrLogits)
 	r = Request{EOS: []int{1}, RepetitionPenalty: 1.5, MinTokens: 2, LogitBias: map[int]float64{1: 2}, Logprobs: true}

@@ -15,24 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/kompute"
-	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/engine"
 	"github.com/kompute-go/kompute-go/llm/generate"
-	"github.com/kompute-go/kompute-go/llm/grammar"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
 
-const smallVocabulary = 96
-
-// smallGrammar is one whose texts the small model can write.
-var smallGrammar = sync.OnceValues(func() (*grammar.Grammar, error) {
-	folder, err := generate.OpenFS(demomodel.FS(), demomodel.Name)
-	if err != nil {
-		return nil, err
-	}
-	defer folder.Close()
-	return grammar.CompileAny(grammar.NewVocabulary(folder.Tokenizer, smallVocabulary), grammar.Alternative{Regexp: `[a-m]{1,4}([0-9+*-][n-z]{2,5}){1,6}`})
-})
+const smallVocabulary = engine.SmallVocabulary
 
 // randomRequest makes a request of any kind, which may begin like others.
 func randomRequest(t require.TestingT, r *rand.Rand, prefixes [][]int) engine.Request {
@@ -64,9 +52,7 @@ func randomRequest(t require.TestingT, r *rand.Rand, prefixes [][]int) engine.Re
 		q.MinTokens = q.MaxTokens / 2
 	}
 	if r.IntN(3) == 0 {
-		g, err := smallGrammar()
-		require.NoError(t, err)
-		q.Grammar, q.GrammarAfter, q.GrammarTrigger = g, []string{"", "", "e"}[r.IntN(3)], []string{"", "", "h"}[r.IntN(3)]
+		q.Grammar, q.GrammarAfter, q.GrammarTrigger = engine.SmallGrammar(t), []string{"", "", "e"}[r.IntN(3)], []string{"", "", "h"}[r.IntN(3)]
 	}
 	if r.IntN(8) == 0 {
 		banned := token()
@@ -235,12 +221,10 @@ func TestDrafts(t *testing.T) {
 		requireDrafts(d, []engine.Request{ask(0), ask(1), ask(2)})
 		// Also with log-probabilities, and if only some tokens may come next.
 		late, guided := []engine.Request{ask(0), ask(1), ask(2)}, []engine.Request{ask(0), ask(1), ask(2)}
-		g, err := smallGrammar()
-		require.NoError(d, err)
 		for i := range late {
 			late[i].EOS, late[i].MinTokens, late[i].Logprobs = []int{64, 65}, 50+i, i%2 == 0
 			late[i].LogitBias = map[int]float64{70 + i: 1}
-			guided[i].Grammar, guided[i].GrammarTrigger = g, []string{"", "", "a"}[i]
+			guided[i].Grammar, guided[i].GrammarTrigger = engine.SmallGrammar(d), []string{"", "", "a"}[i]
 			guided[i].LogitBias = map[int]float64{64: 40, 77: 30, 16 + i: 29}
 		}
 		requireDrafts(d, late)
@@ -254,7 +238,7 @@ func TestDrafts(t *testing.T) {
 	})
 }
 
-// requireDrafts checks that requests of 60 tokens get the same tokens whether they are guessed or not.
+// requireDrafts checks that requests get the same tokens whether these are guessed or not, in fewer steps if they are.
 func requireDrafts(d demo, all []engine.Request) {
 	var want []*generate.Result
 	for _, c := range []engine.Config{{}, {Draft: 6}, {Draft: 3, PageTokens: 4}, {CacheType: kompute.DTypeFloat16}, {CacheType: kompute.DTypeUint8}} {
@@ -269,6 +253,9 @@ func requireDrafts(d demo, all []engine.Request) {
 				want = append(want, got)
 			} else if c.CacheType == 0 {
 				requireSame(d, want[i], got)
+			}
+			if r.Grammar == nil && r.EOS == nil {
+				require.Len(d, got.IDs, r.MaxTokens)
 			}
 		}
 		stats := e.Stats()

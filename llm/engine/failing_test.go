@@ -16,7 +16,6 @@ import (
 	"github.com/kompute-go/kompute-go/kompute"
 	"github.com/kompute-go/kompute-go/llm/demomodel"
 	"github.com/kompute-go/kompute-go/llm/generate"
-	"github.com/kompute-go/kompute-go/llm/grammar"
 	"github.com/kompute-go/kompute-go/llm/model"
 	"github.com/kompute-go/kompute-go/llm/sample"
 )
@@ -24,10 +23,9 @@ import (
 // failing is a test of engines whose steps fail now and then.
 type failing struct {
 	*testing.T
-	random  *rand.Rand
-	engine  *Engine
-	grammar *grammar.Grammar
-	left    int // how often a step may still fail
+	random *rand.Rand
+	engine *Engine
+	left   int // how often a step may still fail
 }
 
 // Whatever the configuration, and wherever steps fail, a request gets the tokens that it gets alone, and all memory is
@@ -46,11 +44,9 @@ func TestFailingSteps(t *testing.T) {
 		hosts = append(hosts, h)
 	}
 	t.Cleanup(func() { require.NoError(t, folder.Close()) })
-	g, err := grammar.CompileAny(grammar.NewVocabulary(folder.Tokenizer, hosts[0].Model().Limits().Vocabulary), grammar.Alternative{Regexp: `[a-m]{1,4}([0-9+*-][n-z]{2,5}){1,6}`})
-	require.NoError(t, err)
 	var all Stats
 	for seed := range uint64(18) {
-		f := &failing{T: t, random: rand.New(rand.NewPCG(seed, 5)), grammar: g}
+		f := &failing{T: t, random: rand.New(rand.NewPCG(seed, 5))}
 		stats := f.run(folder, hosts[:1+seed%2])
 		all.Preempted += stats.Preempted
 		all.AcceptedTokens += stats.AcceptedTokens
@@ -64,32 +60,31 @@ func TestFailingSteps(t *testing.T) {
 
 // requests returns requests of fewer than most tokens, which share beginnings.
 func (f *failing) requests(most int) (all []Request) {
-	const vocabulary = 96
 	r := f.random
 	beginning := make([]int, r.IntN(most/2))
 	for i := range beginning {
-		beginning[i] = r.IntN(vocabulary)
+		beginning[i] = r.IntN(SmallVocabulary)
 	}
 	for range 20 {
 		q := Request{Prompt: slices.Clone(beginning[:len(beginning)*r.IntN(3)/2]), MaxTokens: 1 + r.IntN(30)}
 		for range 1 + r.IntN(10) {
-			q.Prompt = append(q.Prompt, r.IntN(vocabulary))
+			q.Prompt = append(q.Prompt, r.IntN(SmallVocabulary))
 		}
-		f.choosing(&q, vocabulary)
+		f.choosing(&q)
 		all = append(all, q)
 	}
 	return all
 }
 
 // choosing sets how the tokens of a request are chosen.
-func (f *failing) choosing(q *Request, vocabulary int) {
+func (f *failing) choosing(q *Request) {
 	r := f.random
-	token := func() int { return r.IntN(vocabulary) }
+	token := func() int { return r.IntN(SmallVocabulary) }
 	if r.IntN(2) == 0 {
 		q.Sampling = sample.Params{Temperature: 0.2 + r.Float64(), TopP: 0.9, Seed: r.Uint64()}
 	}
 	if r.IntN(2) == 0 {
-		q.EOS = []int{token(), token(), -1, vocabulary, 5000, math.MaxInt32}
+		q.EOS = []int{token(), token(), -1, SmallVocabulary, 5000, math.MaxInt32}
 	}
 	if r.IntN(4) == 0 {
 		q.RepetitionPenalty = 1.2
@@ -101,7 +96,7 @@ func (f *failing) choosing(q *Request, vocabulary int) {
 		q.LogitBias = map[int]float64{token(): 4, token(): math.Inf(-1), token(): -1}
 	}
 	if r.IntN(3) == 0 {
-		q.Grammar, q.GrammarAfter, q.GrammarTrigger = f.grammar, []string{"", "", "e"}[r.IntN(3)], []string{"", "", "h"}[r.IntN(3)]
+		q.Grammar, q.GrammarAfter, q.GrammarTrigger = SmallGrammar(f), []string{"", "", "e"}[r.IntN(3)], []string{"", "", "h"}[r.IntN(3)]
 	}
 	if r.IntN(3) == 0 {
 		q.Logprobs, q.TopLogprobs, q.LogprobsOf = true, r.IntN(5), []int{token(), token()}

@@ -21,12 +21,11 @@ const MaxTopLogprobs = 20
 
 // Request is a prompt and how to continue it.
 //
-// Tokens are chosen on the device, and the next step is enqueued while one runs. Only those of requests
-// with Logits are chosen on the host, which waits for each step that has such a request.
-// The tokens are the same either way, and where the device allows it
-// (see [kompute.WithoutBatchInvariance]) they do not
-// depend on other requests. A request whose logits hold a NaN, +Inf or nothing finite
-// ends with [sample.ErrLogits].
+// Tokens are chosen on the device, and the next step is enqueued while one runs. Only those of
+// requests with Logits are chosen on the host, which waits for each step that has such a request.
+// The tokens are the same either way, and where the device allows it (see
+// [kompute.WithoutBatchInvariance]) they do not depend on other requests. A request whose logits
+// hold a NaN, +Inf or nothing finite ends with [sample.ErrLogits].
 type Request struct {
 	Prompt    []int // token ids
 	MaxTokens int   // most tokens to generate; 0 is generate.DefaultMaxTokens

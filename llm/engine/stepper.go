@@ -32,7 +32,7 @@ type stepper struct {
 	held  *kompute.Tensor[float32]
 	// sizes has the steps that were captured; of more than mostSteps, those that were used last.
 	sizes map[size]*step
-	last  [maxInFlight]*step // that was started in each slot
+	last  [maxInFlight]*step // the one that was started last in each slot
 	// started is how many steps were started.
 	started uint64
 	idle    []uint32 // the sampling parameters of a row that is not used
@@ -259,8 +259,8 @@ func (t *stepper) captured(z size) (*step, error) {
 	return c, err
 }
 
-// mostSteps is how many steps are kept. There are more sizes than that, each of which takes memory of the host and two
-// allocations of the driver.
+// mostSteps is how many steps are kept. There are more sizes than that, and each step takes memory of the host and two
+// or three allocations of the driver.
 const mostSteps = 256
 
 // makeRoom closes the step that was not used for the longest time, and is not in flight, if there are too many. If many

@@ -25,15 +25,13 @@ func TestWarmUp(t *testing.T) {
 			require.Greater(d, device.Stats().PipelinesBuilt, built)
 		}
 		built = device.Stats().PipelinesBuilt
-		g, err := smallGrammar()
-		require.NoError(d, err)
 		for together := range 9 {
 			for _, prompt := range []int{1, 5, 20, 90} {
 				var all []*engine.Stream
 				for i := range together%3 + 1 {
 					r := engine.Request{Prompt: make([]int, prompt+i), MaxTokens: 12, Sampling: sample.Params{Temperature: float64(prompt % 2), Seed: 1}}
 					if together >= 3 {
-						r.Grammar, r.LogitBias, r.Logprobs = g, map[int]float64{65: 1}, true
+						r.Grammar, r.LogitBias, r.Logprobs = engine.SmallGrammar(d), map[int]float64{65: 1}, true
 					}
 					if together >= 6 {
 						r.Grammar, r.RepetitionPenalty = nil, 1.1

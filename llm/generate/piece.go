@@ -202,7 +202,7 @@ func (s *Session) makingRoom(capture func() error) error {
 	if !found {
 		return err
 	}
-	if closed := errors.Join(s.closePieces(), s.step.release()); closed != nil { // they share memory
+	if closed := errors.Join(s.closePieces(), s.step.release()); closed != nil { // which share memory
 		return errors.Join(err, closed)
 	}
 	for _, p := range s.pieces {
