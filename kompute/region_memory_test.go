@@ -31,7 +31,7 @@ func TestTransientsShareMemory(t *testing.T) {
 func TestRegionsShareMemory(t *testing.T) {
 	onDevices(t, func(t *testing.T, d *Device) {
 		s := newStream(t, d)
-		const n = 1 << 18
+		const n = 1 << 15
 		x := tensor(t, d, make([]float32, n))
 		outs, regions := make([]*Tensor[float32], 3), make([]*Region, 3)
 		reserved := int64(0)

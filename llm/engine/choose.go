@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -40,7 +42,7 @@ func newChooser(r *Request, p *penalties, g *guide) *chooser {
 	if g != nil && g.least > 0 {
 		c.processors = append(c.processors, (&guide{eos: g.eos, least: g.least}).process)
 	}
-	c.processors = append(c.processors, func(q *sequence, logits []float32) error { return r.Logits(q.tokens, logits) })
+	c.processors = append(c.processors, r.hook)
 	if g != nil && g.constraint != nil {
 		c.processors = append(c.processors, (&guide{eos: g.eos, constraint: g.constraint}).process)
 	}
@@ -56,6 +58,16 @@ func (c *chooser) choose(q *sequence, logits []float32) (uint32, error) {
 		}
 	}
 	return c.sampler.Sample(logits, uint64(q.generated()))
+}
+
+// hook calls Logits. A panic there ends the request, not the process.
+func (r *Request) hook(q *sequence, logits []float32) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", ErrLogitsPanic, p, debug.Stack())
+		}
+	}()
+	return r.Logits(q.tokens, logits)
 }
 
 // biases implements Request.LogitBias.

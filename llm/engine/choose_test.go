@@ -105,12 +105,16 @@ func TestLogprobs(t *testing.T) {
 	require.InDelta(t, 1-math.Log(sum), about.Of[1].Value, 1e-6)
 }
 
-// Logits that nothing can be chosen from are an error, and so is a hook's own error.
+// Logits that nothing can be chosen from are an error, and so are an error and a panic of a hook.
 func TestChoiceFails(t *testing.T) {
 	own := errors.New("own")
 	r := Request{Logits: func([]int32, []float32) error { return own }}
 	_, err := newChooser(&r, nil, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, own)
+	r = Request{Logits: func([]int32, []float32) error { panic(own) }}
+	_, err = newChooser(&r, nil, nil).choose(&sequence{request: &r}, []float32{1, 2})
+	require.ErrorIs(t, err, ErrLogitsPanic)
+	require.ErrorContains(t, err, "own")
 	r = Request{LogitBias: map[int]float64{0: math.Inf(-1), 1: math.Inf(-1)}, Logits: func([]int32, []float32) error { return nil }}
 	_, err = newChooser(&r, nil, nil).choose(&sequence{request: &r}, []float32{1, 2})
 	require.ErrorIs(t, err, sample.ErrLogits)

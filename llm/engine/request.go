@@ -16,6 +16,9 @@ import (
 // ErrBusy reports that a request is refused because too many are waiting.
 var ErrBusy = errors.New("too many requests are waiting")
 
+// ErrLogitsPanic reports that Request.Logits panicked. The error also has the panic's value and stack.
+var ErrLogitsPanic = errors.New("engine: Logits panicked")
+
 // MaxTopLogprobs is the maximum of Request.TopLogprobs, and of the number of Request.LogprobsOf.
 const MaxTopLogprobs = 20
 
@@ -45,7 +48,7 @@ type Request struct {
 	LogitBias map[int]float64
 	// Logits, if not nil, may change the logits before a token is chosen, after the
 	// fields above. tokens are the prompt and the answer so far, and must not be
-	// changed. An error ends the request with it. It is called by goroutines of the
+	// changed. An error ends the request with it, and a panic with ErrLogitsPanic. It is called by goroutines of the
 	// engine, which waits for it, once for each token; with SubmitChoices, by several of them
 	// at once for different choices. It must not use logits after it has returned.
 	Logits func(tokens []int32, logits []float32) error
