@@ -69,7 +69,11 @@ func (q *chatRequest) encode(ctx context.Context, m *loaded, noThink bool) ([]in
 	if err != nil {
 		return nil, err
 	}
-	ids, err := m.folder.EncodeChatWith(ctx, messages, chat.Options{Tools: q.Tools, Variables: variables, ContinueLast: q.ContinueLast})
+	tools, err := q.shown(m)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := m.folder.EncodeChatWith(ctx, messages, chat.Options{Tools: tools, Variables: variables, ContinueLast: q.ContinueLast})
 	if errors.Is(err, generate.ErrPrompt) {
 		err = bad("messages", "%v", err)
 	}
@@ -88,7 +92,11 @@ func (s *Server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generati
 		logprobs: q.Logprobs, top: q.TopLogprobs,
 	}
 	if len(q.Tools) > 0 && !g.continues && !m.folder.Template.Writes(callTag) {
-		g.bare = q.toolNames()
+		tools, err := q.shown(m)
+		if err != nil {
+			return nil, nil, err
+		}
+		g.bare = toolNames(tools)
 	}
 	if ids, err = g.constrain(m, q, ids); err != nil {
 		return nil, nil, err

@@ -62,12 +62,12 @@ func (g *grammars) compile(tools []stdjson.RawMessage, forms ...grammar.Alternat
 
 // grammar returns the grammar of the answer, nil for none.
 func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
-	tools, err := q.forcedTools()
+	tools, must, err := q.callable()
 	if err != nil {
 		return nil, err
 	}
-	if tools == nil {
-		return q.form.grammar(m, q.Tools)
+	if !must {
+		return q.form.grammar(m, tools)
 	}
 	call, err := callForm(tools, exactly)
 	if err != nil {
@@ -116,78 +116,31 @@ func callForm(tools []stdjson.RawMessage, which func(tool) bool) (grammar.Altern
 func exactly(tool) bool { return true }
 func loosely(tool) bool { return false }
 
-// strictCalls is the grammar of what follows each callTag, if a tool is strict and the model writes that tag: then the
-// arguments of strict tools fit their parameters. It is nil otherwise.
-func (q *chatRequest) strictCalls(m *loaded) (*grammar.Grammar, error) {
+// calls is the grammar of what follows each callTag, if the model writes that tag, and a tool is strict or not all may
+// be called: then one that may is called, and the arguments of strict tools fit their parameters. It is nil otherwise.
+func (q *chatRequest) calls(m *loaded) (*grammar.Grammar, error) {
+	tools, _, err := q.callable()
+	if err != nil || !m.folder.Template.Writes(callTag) {
+		return nil, err
+	}
 	strict := func(t tool) bool { return t.Function.Strict || q.strict[t.Function.Name] }
-	asked := slices.ContainsFunc(q.Tools, func(raw stdjson.RawMessage) bool {
+	asked := slices.ContainsFunc(tools, func(raw stdjson.RawMessage) bool {
 		var t tool
 		return json.Unmarshal(raw, &t) == nil && strict(t)
 	})
-	if !asked || !m.folder.Template.Writes(callTag) {
+	if !asked && len(tools) == len(q.Tools) {
 		return nil, nil
 	}
-	call, err := callForm(q.Tools, strict)
+	call, err := callForm(tools, strict)
 	if err != nil {
 		return nil, err
 	}
 	call.Before = "\n" // the tag has come
-	out, err := m.grammars.compile(q.Tools, call)
+	out, err := m.grammars.compile(tools, call)
 	if err != nil {
 		return nil, bad("tools", "strict: %v", err)
 	}
 	return out, nil
-}
-
-// tool is a function that a model may call.
-type tool struct {
-	Type     string `json:"type"`
-	Function struct {
-		Strict     bool           `json:"strict"`
-		Name       string         `json:"name"`
-		Parameters jsontext.Value `json:"parameters"`
-	} `json:"function"`
-}
-
-// toolChoice returns tool_choice if it is a string, "" without one, and otherwise its JSON.
-func (q *chatRequest) toolChoice() (choice string) {
-	switch q.ToolChoice.Kind() {
-	case 0, 'n':
-		return ""
-	case '"':
-		if json.Unmarshal(q.ToolChoice, &choice) == nil && choice != "" {
-			return choice
-		}
-	}
-	return string(q.ToolChoice)
-}
-
-// forcedTools returns the tools one of which must be called, by tool_choice.
-func (q *chatRequest) forcedTools() ([]stdjson.RawMessage, error) {
-	switch q.toolChoice() {
-	case "", "auto", "none":
-		return nil, nil
-	case "required":
-		if len(q.Tools) == 0 {
-			return nil, bad("tool_choice", "there are no tools")
-		}
-		return q.Tools, nil
-	}
-	var wanted, one tool
-	switch {
-	case q.ToolChoice.Kind() != '{' || json.Unmarshal(q.ToolChoice, &wanted) != nil:
-		return nil, bad("tool_choice", "not none, auto, required or a function")
-	case wanted.Type != "" && wanted.Type != "function":
-		return nil, unsupported("tool_choice", fmt.Sprintf("%q is not function", wanted.Type))
-	case wanted.Function.Name == "":
-		return nil, bad("tool_choice", "no function with a name")
-	}
-	for _, raw := range q.Tools {
-		if json.Unmarshal(raw, &one) == nil && one.Function.Name == wanted.Function.Name {
-			return []stdjson.RawMessage{raw}, nil
-		}
-	}
-	return nil, bad("tool_choice", "there is no tool %q", wanted.Function.Name)
 }
 
 // callSchema is the schema of a call of one of the tools, with any arguments for those that which leaves out.
@@ -270,7 +223,7 @@ func (g *generation) constrain(m *loaded, q *chatRequest, ids []int) ([]int, err
 		return ids, err
 	}
 	if g.grammar == nil {
-		if g.grammar, err = q.strictCalls(m); g.grammar != nil {
+		if g.grammar, err = q.calls(m); g.grammar != nil {
 			g.trigger = callTag
 		}
 		return ids, err

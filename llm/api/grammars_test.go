@@ -3,13 +3,16 @@ package api
 import (
 	"context"
 	"fmt"
+	"iter"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
@@ -141,5 +144,49 @@ func TestStrictTools(t *testing.T) {
 		// What cannot be enforced is refused.
 		wrong := strings.Replace(body, `{"type":"string"}`, `{"type":"string","contentEncoding":"zip","not":{}}`, 1)
 		require.Equal(t, http.StatusBadRequest, s.request(t.Context(), path, wrong+"}").StatusCode)
+	}
+}
+
+// With allowed_tools, the model sees all tools, and can or must call some of them.
+func TestAllowedTools(t *testing.T) {
+	prompts := make(chan string, 1)
+	var got engine.Request
+	s := start(t, withTools(t, prompts, "No."))
+	m := s.model.Load()
+	submit := m.submit
+	m.submit = func(ctx context.Context, r engine.Request, n int) ([]stream, error) {
+		got = r
+		return submit(ctx, r, n)
+	}
+	const tools = `"tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{"name":"b"}},{"type":"function","function":{"name":"c"}}],`
+	const flat = `"tools":[{"type":"function","name":"a"},{"type":"function","name":"b"},{"type":"function","name":"c"}],"input":"Hi",`
+	ask := func(path, body, before string) {
+		require.Equal(t, http.StatusOK, s.request(t.Context(), path, "{"+body+"}").StatusCode)
+		prompt := <-prompts
+		for name, want := range map[string]bool{"a": true, "b": false, "c": true} {
+			require.Contains(t, prompt, `"name": "`+name+`"`)
+			require.Equal(t, want, got.Grammar.Matcher().AcceptText(before+`{"name":"`+name+`","arguments":{"x":1}}`+"\n"+callEnd), name)
+		}
+	}
+	for mode, before := range map[string]string{"auto": "\n", "required": callTag + "\n"} {
+		ask("/v1/chat/completions", tools+`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"`+mode+`","tools":[{"type":"function","function":{"name":"c"}},{"type":"function","function":{"name":"a"}}]}},`+question, before)
+		require.Equal(t, mode == "auto", got.GrammarTrigger == callTag)
+		ask("/v1/responses", flat+`"tool_choice":{"type":"allowed_tools","mode":"`+mode+`","tools":[{"type":"function","name":"c"},{"type":"function","name":"a"}]}`, before)
+	}
+	// Without a tag at which calls begin, the model sees only the tools that it may call, and a call of others is text.
+	var err error
+	m.folder.Template, err = chat.Parse(`{% for tool in tools %}{{ tool | tojson }}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}`)
+	require.NoError(t, err)
+	for name, calls := range map[string]int{"a": 1, "b": 0} {
+		script(func(_ context.Context, r engine.Request) iter.Seq[string] {
+			prompts <- m.folder.Tokenizer.Decode(r.Prompt, 0)
+			return slices.Values([]string{`{"name":"` + name + `","parameters":{}}`})
+		})(m)
+		a := s.post("/v1/chat/completions", `{`+tools+`"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"a"}}]}},`+question+`}`)
+		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+		prompt := <-prompts
+		require.Contains(t, prompt, `"name": "a"`)
+		require.NotContains(t, prompt, `"name": "b"`)
+		require.Len(t, a.Choices[0].Message.ToolCalls, calls)
 	}
 }

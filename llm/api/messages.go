@@ -135,18 +135,6 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 	return out, nil
 }
 
-// toolNames returns the names of the tools.
-func (q *chatRequest) toolNames() map[string]bool {
-	out := map[string]bool{}
-	for _, raw := range q.Tools {
-		var t tool
-		if json.Unmarshal(raw, &t) == nil { // was checked
-			out[t.Function.Name] = true
-		}
-	}
-	return out
-}
-
 // checkContinued rejects a last message that cannot be continued.
 func (q *chatRequest) checkContinued() error {
 	if !q.ContinueLast || len(q.Messages) == 0 {

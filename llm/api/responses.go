@@ -5,6 +5,7 @@ import (
 	stdjson "encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -137,12 +138,19 @@ func (q *responseRequest) chat() (*chatRequest, error) {
 		c.addTool(tool, t)
 	}
 	if c.ToolChoice = q.ToolChoice; q.ToolChoice.Kind() == '{' {
-		var one responseTool
-		if err := json.Unmarshal(q.ToolChoice, &one); err != nil {
-			return nil, bad("tool_choice", "not none, auto, required or a function")
+		var choice struct {
+			responseTool
+			Mode  string         `json:"mode"`
+			Tools []responseTool `json:"tools"`
 		}
-		if one.Type == "function" {
-			c.ToolChoice = namedTool(one.Name)
+		if err := json.Unmarshal(q.ToolChoice, &choice); err != nil {
+			return nil, bad("tool_choice", "not none, auto, required, a function or allowed_tools")
+		}
+		switch choice.Type {
+		case "function":
+			c.ToolChoice = namedTool(choice.Name)
+		case "allowed_tools":
+			c.ToolChoice = allowedOf(choice.Mode, choice.Tools)
 		}
 	}
 	var err error
@@ -153,6 +161,15 @@ func (q *responseRequest) chat() (*chatRequest, error) {
 // namedTool is a chat's tool_choice of one function.
 func namedTool(name string) jsontext.Value {
 	return jsontext.Value(`{"type":"function","function":{"name":` + string(quoted(name)) + `}}`)
+}
+
+// allowedOf is a chat's tool_choice of some tools.
+func allowedOf(mode string, tools []responseTool) jsontext.Value {
+	var list []string
+	for _, t := range tools {
+		list = append(list, `{"type":`+string(quoted(t.Type))+`,"function":{"name":`+string(quoted(t.Name))+`}}`)
+	}
+	return jsontext.Value(`{"type":"allowed_tools","allowed_tools":{"mode":` + string(quoted(mode)) + `,"tools":[` + strings.Join(list, ",") + `]}}`)
 }
 
 // addTool adds a tool in the form for chats. Templates print that, so it does not say whether the tool is strict.
