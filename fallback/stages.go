@@ -54,6 +54,8 @@ func StagesOf(name string, arrays []array.Array, params []byte) *Stages {
 		return pagedSDPAStages(arrays, opdef.ParamsOf[opdef.PagedSDPAParams](params))
 	case opdef.PagedStep.Name:
 		return pagedStepStages(opdef.ParamsOf[opdef.PagedStepParams](params))
+	case opdef.QuantizedGather.Name:
+		return quantizedGatherStages(opdef.ParamsOf[opdef.QuantizedGatherParams](params))
 	case opdef.QuantizedMatMul.Name:
 		return productStages(arrays, opdef.ParamsOf[opdef.QuantizedMatMulParams](params))
 	}

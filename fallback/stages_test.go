@@ -61,6 +61,22 @@ func TestProductStagesEqualTheOp(t *testing.T) {
 	check(t, property)
 }
 
+// Rows are the same however they are divided among workers.
+func TestGatherStagesEqualTheOp(t *testing.T) {
+	check(t, func(g *gen) {
+		q := g.format()
+		w := g.quantized(g.int("rows", 1, 20), g.int("groups", 1, 3), q)
+		rows := w.w.Shape[0]
+		index := g.array(array.Int32, g.shape(0, 2), func() float64 { return g.index(rows) })
+		dtype, shape := g.dtype("type", floatTypes), append(slices.Clone(index.Shape), w.scales.Shape[1]*q.GroupSize)
+		want, got := g.output(dtype, shape), g.output(dtype, shape)
+		require.NoError(g, QuantizedGather(w.w, w.scales, w.biases, index, want, q))
+		params := opdef.QuantizedGatherParams{GroupSize: uint32(q.GroupSize), Bits: uint32(q.Bits)}
+		runStages(g, opdef.QuantizedGather.Op, params, []array.Array{w.w, w.scales, w.biases, index, got})
+		require.Equal(g, values(want), values(got))
+	})
+}
+
 // Attention has the same bits in every form, and puts the same token into the caches.
 func TestAttentionInEveryForm(t *testing.T) {
 	seen := map[attentionForm]int{}

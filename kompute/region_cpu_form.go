@@ -25,6 +25,7 @@ var loopForms = map[string]opForm{
 	opdef.PagedSDPA.Name:           formOf[opdef.PagedSDPAParams](opdef.PagedSDPA.Op),
 	opdef.PagedStep.Name:           formOf[opdef.PagedStepParams](opdef.PagedStep.Op),
 	opdef.Projection.Name:          formOf[opdef.ProjectionParams](opdef.Projection.Op),
+	opdef.QuantizedGather.Name:     formOf[opdef.QuantizedGatherParams](opdef.QuantizedGather.Op),
 	opdef.QuantizedMatMul.Name:     formOf[opdef.QuantizedMatMulParams](opdef.QuantizedMatMul.Op),
 }
 
