@@ -74,7 +74,8 @@ type Grammar struct {
 //   - properties, which are generated in their order, and required; if there are no properties,
 //     propertyNames, a single one of patternProperties, minProperties up to 1, and maxProperties;
 //     additionalProperties, as a schema if there are no properties;
-//   - prefixItems, items, minItems, maxItems; uniqueItems, if items are of up to 8 constants;
+//   - prefixItems, items, minItems, maxItems; uniqueItems, if items are of up to 8 constants,
+//     none of them an object or a list;
 //   - minLength, maxLength; pattern, a regular expression of ECMA-262 without references,
 //     lookbehinds and lookaheads within lookaheads; format: base64, binary, date, date-time,
 //     duration, email, hostname, ipv4, ipv6, password, path, time, uri, uuid;

@@ -49,27 +49,19 @@ func (b *builder) compile(d *document, path string) ([]element, error) {
 	default:
 		return fail("%s is neither an object nor true", d.raw)
 	}
-	if err := d.checkKeywords(path); err != nil {
+	name, err := d.checkKeywords(path)
+	if err != nil {
 		return nil, err
 	}
 	defer func(outer *document) { b.root = outer }(b.root)
 	if d.isRoot() {
 		b.root = d
 	}
-	for name, alone := range map[string]func(*document, *document, string) ([]element, error){
-		"$ref": b.ref, "anyOf": b.anyOf, "oneOf": b.oneOf, "allOf": b.allOf, "const": b.constant, "enum": b.enum,
-	} {
-		v := d.get(name)
-		if v == nil {
-			continue
-		}
-		for _, m := range d.members {
-			restricts := keywords[m.name] != "" || slices.Contains([]string{"anyOf", "oneOf", "allOf", "const", "enum", "$ref", "type"}, m.name)
-			if m.name != name && restricts && !(m.name == "type" && (name == "enum" || name == "const")) {
-				return fail("the keyword %q beside %q is not supported", m.name, name)
-			}
-		}
-		return alone(d, v, path+"/"+name)
+	if name != "" {
+		compile := map[string]func(*document, *document, string) ([]element, error){
+			"$ref": b.ref, "anyOf": b.anyOf, "oneOf": b.oneOf, "allOf": b.allOf, "const": b.constant, "enum": b.enum,
+		}[name]
+		return compile(d, d.get(name), path+"/"+name)
 	}
 	kinds, err := typesOf(d, path)
 	if err != nil {
@@ -86,13 +78,31 @@ func (b *builder) compile(d *document, path string) ([]element, error) {
 	return b.or(out...), nil
 }
 
-func (d *document) checkKeywords(path string) error {
+// standalone are the keywords beside which no other one may restrict the values, except type beside enum and const.
+var standalone = []string{"$ref", "anyOf", "oneOf", "allOf", "const", "enum"}
+
+// checkKeywords returns which of the standalone keywords a schema has, "" for none, and an error for keywords that are not
+// supported, or not together.
+func (d *document) checkKeywords(path string) (alone string, err error) {
 	for _, m := range d.members {
 		if _, ok := keywords[m.name]; !ok {
-			return &SchemaError{path, fmt.Sprintf("the keyword %q is not supported", m.name)}
+			return "", &SchemaError{path, fmt.Sprintf("the keyword %q is not supported", m.name)}
+		}
+		if alone == "" && slices.Contains(standalone, m.name) {
+			alone = m.name
 		}
 	}
-	return nil
+	if alone == "" {
+		return "", nil
+	}
+	typed := alone == "const" || alone == "enum"
+	for _, m := range d.members {
+		restricts := keywords[m.name] != "" || slices.Contains(standalone, m.name) || m.name == "type" && !typed
+		if m.name != alone && restricts {
+			return "", &SchemaError{path, fmt.Sprintf("the keyword %q beside %q is not supported", m.name, alone)}
+		}
+	}
+	return alone, nil
 }
 
 // typesOf returns the types that a schema allows: those that it names, else those

@@ -88,12 +88,12 @@ func (b *builder) set(d *document, lo, hi int, path string) ([]element, error) {
 	if items == nil || items.constants() == nil || d.get("prefixItems") != nil {
 		return nil, &SchemaError{path + "/uniqueItems", fmt.Sprintf("of items other than up to %d constants is not supported", mostUnique)}
 	}
-	if err := items.checkKeywords(path + "/items"); err != nil {
-		return nil, err
-	}
 	values, err := b.ofType(items, items.constants(), path+"/items")
 	if err != nil {
 		return nil, err
+	}
+	if slices.ContainsFunc(values, func(v *document) bool { return v.is("object") || v.is("array") }) {
+		return nil, &SchemaError{path + "/uniqueItems", "of objects and lists is not supported"} // equal ones may be spelled differently
 	}
 	seen := map[string]bool{}
 	values = slices.DeleteFunc(values, func(v *document) bool {

@@ -39,7 +39,7 @@ func (b *builder) object(d *document, path string) ([]element, error) {
 			return nil, &SchemaError{path, fmt.Sprintf("the keyword %q beside properties is not supported", name)}
 		}
 	}
-	if extra != nil && extra.kind != 'f' && extra.kind != 't' {
+	if extra != nil && extra.kind != 'f' && !extra.allowsAll() {
 		return nil, &SchemaError{path + "/additionalProperties", "a schema beside properties is not supported"}
 	}
 	var all []property
@@ -58,6 +58,9 @@ func (b *builder) object(d *document, path string) ([]element, error) {
 	}
 	return seq(lit("{"), b.rest(all), lit("}")), nil
 }
+
+// allowsAll reports whether a schema is true or {}.
+func (d *document) allowsAll() bool { return d.kind == 't' || d.kind == '{' && len(d.members) == 0 }
 
 // rest returns the forms of an object's members, in their order, with commas
 // after the first.
@@ -106,7 +109,7 @@ func (b *builder) dictionary(d *document, path string) ([]element, error) {
 	}
 	value := b.value()
 	switch {
-	case extra == nil || extra.kind == 't':
+	case extra == nil || extra.allowsAll():
 	case extra.kind == 'f' && lo > 0:
 		return nil, &SchemaError{path + "/minProperties", "no property is allowed"}
 	case extra.kind == 'f':
@@ -119,7 +122,7 @@ func (b *builder) dictionary(d *document, path string) ([]element, error) {
 
 // name is a string that meets a schema; nil: any string.
 func (b *builder) name(schema *document, path string) ([]element, error) {
-	if schema == nil || schema.kind == 't' {
+	if schema == nil || schema.allowsAll() {
 		return b.text(0, -1), nil
 	}
 	to := b.target(schema)

@@ -87,10 +87,13 @@ func (b *builder) exclusiveObjects(objects []*document, depth int) bool {
 	return false
 }
 
-// target returns the schema that one with a $ref alone means; nil: it cannot be found, or it is not known here what a
-// $ref within it means.
+// target returns the schema that one with a $ref alone means, or the schema itself if it has none; nil: it cannot be
+// found, it is not known here what a $ref within it means, or its keywords are not supported.
 func (b *builder) target(d *document) *document {
 	if d == nil || d.isRoot() {
+		return nil
+	}
+	if _, err := d.checkKeywords(""); err != nil {
 		return nil
 	}
 	ref := d.get("$ref")
