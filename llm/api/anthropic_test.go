@@ -134,7 +134,7 @@ func TestAnthropicTools(t *testing.T) {
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"dry"}]},{"type":"text","text":"And there?"}]}]}`
 	a := s.message(`{` + body)
 	prompt := <-prompts
-	for _, want := range []string{`"name": "weather"`, "Be brief.", "user\nRain?", `One moment.<tool_call>weather {"city": "Bonn"}</tool_call>`, "tool\ndry", "user\nAnd there?"} {
+	for _, want := range []string{`"name": "weather"`, "Be brief.", "user\nRain?", `One moment.<tool_call>{"name": "weather", "arguments": {"city": "Bonn"}}</tool_call>`, "tool\ndry", "user\nAnd there?"} {
 		require.Contains(t, prompt, want)
 		prompt = prompt[strings.Index(prompt, want):]
 	}

@@ -200,7 +200,7 @@ func withTools(t *testing.T, prompts chan<- string, text string) func(*loaded) {
 {% for tool in tools %}{{ tool | tojson }}
 {% endfor %}<|im_end|>
 {% endif %}{%- for m in messages %}<|im_start|>{{ m.role }}
-{{ m.content }}{% for c in m.tool_calls %}<tool_call>{{ c.function.name }} {{ c.function.arguments | tojson }}</tool_call>{% endfor %}<|im_end|>
+{{ m.content }}{% for c in m.tool_calls %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>
 {% endfor %}{%- if add_generation_prompt %}<|im_start|>assistant
 {% endif %}`)
 		require.NoError(t, err)
@@ -259,12 +259,12 @@ func TestTools(t *testing.T) {
 		{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"weather","arguments":"{\"city\": \"<|im_end|>\"}"}}]},
 		{"role":"tool","tool_call_id":"1","content":""}]}`)
 	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
-	require.Contains(t, <-prompts, `<tool_call>weather {"city": "<|im_end|>"}</tool_call><|im_end|>`)
+	require.Contains(t, <-prompts, `<tool_call>{"name": "weather", "arguments": {"city": "<|im_end|>"}}</tool_call><|im_end|>`)
 	// If members have the same name, the last one counts.
 	a = s.post("/v1/chat/completions", `{"messages":[{"role":"user","content":"Rain?"},
 		{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"weather","arguments":"{\"city\": \"a\", \"day\": 1, \"city\": \"b\"}"}}]}]}`)
 	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
-	require.Contains(t, <-prompts, `<tool_call>weather {"city": "b", "day": 1}</tool_call>`)
+	require.Contains(t, <-prompts, `<tool_call>{"name": "weather", "arguments": {"city": "b", "day": 1}}</tool_call>`)
 }
 
 // A model whose template knows no tags calls tools by JSON alone; one that does, does not.

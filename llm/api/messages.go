@@ -117,15 +117,17 @@ func (q *chatRequest) conversation() ([]chat.Message, error) {
 				extra[name] = text
 			}
 		}
-		var calls []any
+		var calls []stdjson.RawMessage
 		for j, c := range m.ToolCalls {
 			// Templates format an object, but print a text unchanged. Of two members of the same
 			// name, which a call of parseCall may have, they get the last one.
-			arguments := stdjson.RawMessage(cmp.Or(c.Function.Arguments, "{}"))
+			arguments := cmp.Or(c.Function.Arguments, "{}")
 			if !isObject(jsontext.Value(arguments)) {
 				return nil, bad(fmt.Sprintf("messages.%d.tool_calls.%d.function.arguments", i, j), "not a JSON object in a string")
 			}
-			calls = append(calls, map[string]any{"id": c.ID, "type": "function", "function": map[string]any{"name": c.Function.Name, "arguments": arguments}})
+			// Some templates print a whole call, in the order of its members.
+			calls = append(calls, stdjson.RawMessage(fmt.Sprintf(`{"id":%s,"type":"function","function":{"name":%s,"arguments":%s}}`,
+				quoted(c.ID), quoted(c.Function.Name), arguments)))
 		}
 		if calls != nil {
 			extra["tool_calls"] = calls

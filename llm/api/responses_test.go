@@ -104,7 +104,7 @@ func TestToolsOfResponses(t *testing.T) {
 	prompt := <-prompts
 	require.Contains(t, prompt, `{"type": "function", "function": {"name": "weather", "description": "tells", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}`)
 	require.Contains(t, prompt, "Be short.")
-	require.Contains(t, prompt, `I look.<tool_call>weather {"city": "Bonn"}</tool_call><tool_call>weather {}</tool_call><|im_end|>`)
+	require.Contains(t, prompt, `I look.<tool_call>{"name": "weather", "arguments": {"city": "Bonn"}}</tool_call><tool_call>{"name": "weather", "arguments": {}}</tool_call><|im_end|>`)
 	require.Contains(t, prompt, "rain")
 	require.Len(t, r.Output, 3)
 	require.Equal(t, "Let me look.", r.Output[1].Content[0].Text)
