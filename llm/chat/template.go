@@ -132,7 +132,7 @@ func cutAtEnd(text string) (string, error) {
 		return "", &TemplateError{Stage: "render", Reason: "the template does not write the last message's content"}
 	}
 	if !strings.HasPrefix(text[at:], contentEnd) {
-		return strings.TrimRight(text[:at], " \t\r\n"), nil
+		return jinja.TrimRight(text[:at]), nil
 	}
 	return text[:at], nil
 }

@@ -325,8 +325,8 @@ func TestNilTemplate(t *testing.T) {
 func TestContinueLast(t *testing.T) {
 	template, err := chat.Parse("{% for m in messages %}[{{ m.role }}]{{ m.content | trim if trimmed else m.content }}[end]{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}")
 	require.NoError(t, err)
-	messages := []chat.Message{{Role: "user", Content: "Say A."}, {Role: "assistant", Content: " A: "}}
-	for trimmed, want := range map[bool]string{false: "[user]Say A.[end][assistant] A: ", true: "[user]Say A.[end][assistant]A:"} {
+	messages := []chat.Message{{Role: "user", Content: "Say A."}, {Role: "assistant", Content: " A:\u3000 "}}
+	for trimmed, want := range map[bool]string{false: "[user]Say A.[end][assistant] A:\u3000 ", true: "[user]Say A.[end][assistant]A:"} {
 		text, err := template.Render(t.Context(), messages, chat.Options{ContinueLast: true, Variables: map[string]any{"trimmed": trimmed}})
 		require.NoError(t, err)
 		require.Equal(t, want, text)

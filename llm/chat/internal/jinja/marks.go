@@ -204,5 +204,8 @@ func trimRight(s string, in func(rune) bool) string {
 	return s[:len(s)-len(strings.TrimLeft(after, string(MarkEnd)))]
 }
 
+// TrimRight is Python's str.rstrip.
+func TrimRight(s string) string { return trimRight(s, isSpace) }
+
 // isSpace is Python's str.isspace for a character.
 func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
