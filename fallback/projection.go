@@ -22,17 +22,17 @@ type projection struct {
 	up       *array.Array // of SiLU(x)·up, or absent
 	gain     *array.Array
 	residual *array.Array
-	matrices []*QuantizedRows
+	matrices []*quantizedRows
 	outs     []array.Array
 	strides  []int     // of outs
 	starts   []int     // the first column of each matrix
 	best     []float32 // with findsLargest: the largest product of each block, then their places
 	index    *array.Array
-	shared   *PreparedRows // if not nil, what the loop before the products prepares
+	shared   *preparedRows // if not nil, what the loop before the products prepares
 }
 
 const (
-	// projectionAlign is less than Grain, because a small matrix has few rows for many workers. Two
+	// projectionAlign is less than grain, because a small matrix has few rows for many workers. Two
 	// workers may share a line of the cache, of 16 products, where their pieces meet, which costs less
 	// than waiting for larger pieces.
 	projectionAlign = 8
@@ -132,11 +132,11 @@ func argMaxBlocks(n int) int { return (n + argMaxBlock - 1) / argMaxBlock }
 
 // add adds a matrix and its result, if it has one of its own.
 func (p *projection) add(w, scales, biases, out array.Array) error {
-	m, err := NewQuantizedRows(w, scales, biases, quantizationOf(p.op, &scales))
+	m, err := newQuantizedRows(w, scales, biases, quantizationOf(p.op, &scales))
 	if err != nil {
 		return err
 	}
-	if len(p.matrices) > 0 && !p.matrices[0].SharesRows(m) {
+	if len(p.matrices) > 0 && !p.matrices[0].sharesRows(m) {
 		c := checker{op: opdef.Projection.Name}
 		c.fail("matrices of %d and %d columns are not multiplied with the same rows", p.matrices[0].K(), m.K())
 		return c.err
@@ -237,7 +237,7 @@ func (p *projection) storeTo(b *block, matrix int, products []float32) {
 
 // products returns a block of the products with a matrix, in res.
 func (p *projection) products(b *block, matrix int, res []float32) []float32 {
-	p.matrices[matrix].MultiplyRows(res, b.hi-b.lo, b.x, b.first, b.end, b.lo, b.hi)
+	p.matrices[matrix].multiplyRows(res, b.hi-b.lo, b.x, b.first, b.end, b.lo, b.hi)
 	return res
 }
 

@@ -5,7 +5,7 @@ import "github.com/kompute-go/kompute-go/internal/workers"
 // block is rows [first, end) and columns [lo, hi) of products with x. There is space for
 // three times as many numbers as it has.
 type block struct {
-	x                  *PreparedRows
+	x                  *preparedRows
 	first, end, lo, hi int
 	space              []float32
 }
@@ -21,7 +21,7 @@ func (p *projection) loop(align int, f func(block)) workers.Part {
 	k, columns := m.K(), p.columns()
 	height, width := m.blockSize(p.rows)
 	if !m.withRows(p.rows) {
-		align = max(align, Grain)
+		align = max(align, grain)
 	}
 	across := (columns + align - 1) / align * align // so that all rows of blocks begin at a multiple of align
 	down := (p.rows + height - 1) / height

@@ -18,7 +18,7 @@ func rowOf(x *array.Array, i int, buf []float32) []float32 {
 
 // prepareFor returns the loop that prepares the rows for all workers, in space.
 func (p *projection) prepareFor(space []float32) workers.Part {
-	p.shared = new(PreparedRows)
+	p.shared = new(preparedRows)
 	p.matrices[0].resetIn(p.shared, p.rows, space)
 	k := p.matrices[0].K()
 	return workers.Part{Units: p.rows, Cost: 2 * float64(k), Run: func(c *workers.Context, lo, hi int) error {
@@ -29,7 +29,7 @@ func (p *projection) prepareFor(space []float32) workers.Part {
 }
 
 // prepare brings rows [lo, hi) into the form that the matrices multiply, with space for three rows.
-func (p *projection) prepare(x *PreparedRows, space []float32, lo, hi int) {
+func (p *projection) prepare(x *preparedRows, space []float32, lo, hi int) {
 	k := p.matrices[0].K()
 	var gain []float32
 	if p.op.Norm != 0 {

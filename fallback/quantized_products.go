@@ -27,7 +27,7 @@ func QuantizedProducts(calls [][]array.Array, params []byte) (bool, error) {
 		if err != nil {
 			return true, err
 		}
-		if one.out.Size() == 0 || len(all) > 0 && !all[0].SharesRows(one.QuantizedRows) {
+		if one.out.Size() == 0 || len(all) > 0 && !all[0].sharesRows(one.quantizedRows) {
 			return false, nil
 		}
 		all = append(all, one)
@@ -38,7 +38,7 @@ func QuantizedProducts(calls [][]array.Array, params []byte) (bool, error) {
 
 // rowProduct is out = x·wᵀ.
 type rowProduct struct {
-	*QuantizedRows
+	*quantizedRows
 	out    *array.Array
 	loop   loop         // over the rows of out
 	flat   *array.Array // out as a matrix whose elements can be written in place, or nil
@@ -56,7 +56,7 @@ func newRowProduct(x, w, scales, biases, out *array.Array, q Quantization) (rowP
 	if c.err != nil {
 		return rowProduct{}, c.err
 	}
-	p := rowProduct{QuantizedRows: &QuantizedRows{a, a.narrowFactors()}, out: out, loop: newLoop(len(x.Shape)-1, x, out)}
+	p := rowProduct{quantizedRows: &quantizedRows{a, a.narrowFactors()}, out: out, loop: newLoop(len(x.Shape)-1, x, out)}
 	if out.DType == array.Float32 && out.Size() > 0 {
 		if flat := flatten(out, out.Size()/out.Dim(-1)); flat != nil && flat.Strides[1] == 1 {
 			p.flat = flat
@@ -65,13 +65,13 @@ func newRowProduct(x, w, scales, biases, out *array.Array, q Quantization) (rowP
 	return p, nil
 }
 
-// preparedRows are kept for reuse.
-var preparedRows = sync.Pool{New: func() any { return new(PreparedRows) }}
+// preparedPool are kept for reuse.
+var preparedPool = sync.Pool{New: func() any { return new(preparedRows) }}
 
 // multiply computes products of one x; all of them have elements.
 func multiply(x *array.Array, all []rowProduct) {
-	p := preparedRows.Get().(*PreparedRows)
-	defer preparedRows.Put(p)
+	p := preparedPool.Get().(*preparedRows)
+	defer preparedPool.Put(p)
 	rows := all[0].loop.size
 	all[0].prepare(p, x)
 	height, width := unitSize(all, rows)
@@ -95,7 +95,7 @@ func multiply(x *array.Array, all []rowProduct) {
 }
 
 // prepare sets the rows of p to those of x.
-func (o *rowProduct) prepare(p *PreparedRows, x *array.Array) {
+func (o *rowProduct) prepare(p *preparedRows, x *array.Array) {
 	o.Reset(p, o.loop.size)
 	stride := x.Strides[len(x.Shape)-1]
 	o.loop.each(float64(o.cols), func(at cursor, lo, hi int) {
@@ -121,7 +121,7 @@ func (a *packed) blockSize(rows int) (height, width int) {
 			width = chunk / 2
 		}
 	}
-	return min(height, (rows+Grain-1)/Grain*Grain), width
+	return min(height, (rows+grain-1)/grain*grain), width
 }
 
 // unitSize chooses how many rows of x and of w a unit of work has: as many as are useful, but
@@ -129,7 +129,7 @@ func (a *packed) blockSize(rows int) (height, width int) {
 func unitSize(all []rowProduct, rows int) (height, width int) {
 	m, columns := &all[0], 0
 	if m.withRows(rows) {
-		return rows, Grain
+		return rows, grain
 	}
 	for i := range all {
 		columns += all[i].N()
@@ -140,14 +140,14 @@ func unitSize(all []rowProduct, rows int) (height, width int) {
 		switch units := (rows + height - 1) / height * ((columns + width - 1) / width); {
 		case units >= enough*threads:
 			return height, width
-		case width > 2*Grain:
+		case width > 2*grain:
 			width /= 2
-		case height > 2*Grain:
-			height = max(height/2/Grain*Grain, 2*Grain)
-		case width > Grain:
+		case height > 2*grain:
+			height = max(height/2/grain*grain, 2*grain)
+		case width > grain:
 			width /= 2
-		case units < (enough-1)*threads && height > Grain:
-			height = max(height/2/Grain*Grain, Grain)
+		case units < (enough-1)*threads && height > grain:
+			height = max(height/2/grain*grain, grain)
 		default:
 			return height, width
 		}
@@ -155,7 +155,7 @@ func unitSize(all []rowProduct, rows int) (height, width int) {
 }
 
 // cost is the approximate time of the products with one row of w, in nanoseconds.
-func (m *QuantizedRows) cost(rows int) float64 {
+func (m *quantizedRows) cost(rows int) float64 {
 	cost := 0.03 * float64(m.cols) * float64(rows+2)
 	if simd.Active() == simd.Generic {
 		cost *= 16
@@ -164,15 +164,15 @@ func (m *QuantizedRows) cost(rows int) float64 {
 }
 
 // unit computes rows [first, end) and columns [lo, hi) of out.
-func (o *rowProduct) unit(p *PreparedRows, first, end, lo, hi int) {
+func (o *rowProduct) unit(p *preparedRows, first, end, lo, hi int) {
 	if o.flat != nil {
 		stride := o.flat.Strides[0]
-		o.MultiplyRows(storage[float32](o.flat)[o.flat.Offset+first*stride+lo:], stride, p, first, end, lo, hi)
+		o.multiplyRows(storage[float32](o.flat)[o.flat.Offset+first*stride+lo:], stride, p, first, end, lo, hi)
 		return
 	}
 	sums := borrow((end - first) * (hi - lo))
 	defer sums.release()
-	o.MultiplyRows(sums.f, hi-lo, p, first, end, lo, hi)
+	o.multiplyRows(sums.f, hi-lo, p, first, end, lo, hi)
 	stride := o.out.Strides[len(o.out.Strides)-1]
 	at := o.loop.seek(o.loop.rank, first)
 	for i := range end - first {

@@ -8,53 +8,53 @@ import (
 	"github.com/kompute-go/kompute-go/internal/opdef"
 )
 
-// QuantizedRows is a quantized matrix [N, K] as the right factor of products
-// x·wᵀ, for callers that divide the work between their own threads:
+// quantizedRows is a quantized matrix [N, K] as the right factor of products
+// x·wᵀ, for callers that divide the work among threads:
 //
-//	var p PreparedRows
+//	var p preparedRows
 //	m.Reset(&p, rows)        // before the rows of every x, sizes memory
 //	p.Set(i, row)            // each row of x once, K float32 numbers
-//	m.Multiply(out, ld, &p, lo, hi)
+//	m.multiplyRows(out, ld, &p, 0, rows, lo, hi)
 //
 // None of these starts a goroutine. Set may run concurrently for different rows
-// and, once every row is set, Multiply for different ranges; a PreparedRows serves
-// every matrix that m.SharesRows reports. The results do not depend on how the rows
-// of x and [0, N) are divided; ranges that begin at multiples of Grain are fastest.
+// and, once every row is set, multiplyRows for different ranges; a preparedRows serves
+// every matrix that m.sharesRows reports. The results do not depend on how the rows
+// of x and [0, N) are divided; ranges that begin at multiples of grain are fastest.
 // Up to InvariantRows, they do not depend on the number of rows of x either.
 //
-// A QuantizedRows is constant after NewQuantizedRows, and keeps no copy: the
+// A quantizedRows is constant after newQuantizedRows, and keeps no copy: the
 // arrays must stay as they are.
-type QuantizedRows struct {
+type quantizedRows struct {
 	packed
 	narrow simd.FactorType // see narrowFactors
 }
 
-// Multiply is fastest for ranges that begin at multiples of Grain.
-const Grain = 32
+// grain is the multiple at which ranges should begin.
+const grain = 32
 
-// NewQuantizedRows checks w [N, K*bits/32] uint32 and scales and biases
+// newQuantizedRows checks w [N, K*bits/32] uint32 and scales and biases
 // [N, K/group], of any strides; see QuantizedMatMul.
 //
 // Errors: ErrInvalid for other shapes or types, or a format that does not exist.
-func NewQuantizedRows(w, scales, biases array.Array, q Quantization) (*QuantizedRows, error) {
+func newQuantizedRows(w, scales, biases array.Array, q Quantization) (*quantizedRows, error) {
 	c := checker{op: "quantized_matmul"}
 	a := c.packed(&w, &scales, &biases, q)
 	c.rank("w", &w, 2)
 	if c.err != nil {
 		return nil, c.err
 	}
-	return &QuantizedRows{a, a.narrowFactors()}, nil
+	return &quantizedRows{a, a.narrowFactors()}, nil
 }
 
 // N returns the number of rows of the matrix, the columns of a product.
-func (m *QuantizedRows) N() int { return m.w.Shape[0] }
+func (m *quantizedRows) N() int { return m.w.Shape[0] }
 
 // K returns the length of the rows.
-func (m *QuantizedRows) K() int { return m.cols }
+func (m *quantizedRows) K() int { return m.cols }
 
-// PreparedRows are rows of x in the form in which a matrix multiplies them. The
+// preparedRows are rows of x in the form in which a matrix multiplies them. The
 // zero value is ready for Reset, which reuses its memory.
-type PreparedRows struct {
+type preparedRows struct {
 	rows, k   int
 	form      rowForm
 	order     simd.Order
@@ -158,7 +158,7 @@ var e2m1Codes = func() (table simd.Table) {
 }()
 
 // Reset prepares p for that many rows of x.
-func (m *QuantizedRows) Reset(p *PreparedRows, rows int) {
+func (m *quantizedRows) Reset(p *preparedRows, rows int) {
 	p.memory = grown(p.memory, m.preparedSpace(rows))
 	m.resetIn(p, rows, p.memory)
 }
@@ -191,7 +191,7 @@ func (a *packed) limbGroup() int { return max(a.GroupSize, 2*minGroup) }
 
 // resetIn is Reset with the rows in space, of preparedSpace numbers. It writes nothing there, so that space
 // may serve others until the rows are set.
-func (m *QuantizedRows) resetIn(p *PreparedRows, rows int, space []float32) {
+func (m *quantizedRows) resetIn(p *preparedRows, rows int, space []float32) {
 	p.rows, p.k, p.order, p.groupSize, p.form = rows, m.cols, m.order(), m.limbGroup(), m.form(rows)
 	p.endless = grown(p.endless, rows)
 	p.stride = m.rowStride(p.form)
@@ -247,9 +247,9 @@ func grown[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// SharesRows reports whether rows that were prepared for m can also be multiplied
+// sharesRows reports whether rows that were prepared for m can also be multiplied
 // with other.
-func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
+func (m *quantizedRows) sharesRows(other *quantizedRows) bool {
 	switch grouped := m.tiled() || m.hasGroupDots(); {
 	case m.tiled() != other.tiled() || m.hasGroupDots() != other.hasGroupDots():
 		return false
@@ -260,7 +260,7 @@ func (m *QuantizedRows) SharesRows(other *QuantizedRows) bool {
 }
 
 // Set sets row i of x. x may change afterwards.
-func (p *PreparedRows) Set(i int, x []float32) {
+func (p *preparedRows) Set(i int, x []float32) {
 	finite := true
 	switch x = x[:p.k]; p.form {
 	case limbForm:
@@ -279,16 +279,10 @@ func (p *PreparedRows) Set(i int, x []float32) {
 	}
 }
 
-// Multiply sets out[i*ld+j-lo] to the product of row i of x with row j of the
-// matrix, for every i and for lo <= j < hi.
-func (m *QuantizedRows) Multiply(out []float32, ld int, p *PreparedRows, lo, hi int) {
-	m.MultiplyRows(out, ld, p, 0, p.rows, lo, hi)
-}
-
-// MultiplyRows is Multiply for rows [first, end) of x; row first goes to the
-// beginning of out. first must be a multiple of Grain, and so must end, unless it
-// is the number of rows.
-func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, first, end, lo, hi int) {
+// multiplyRows sets out[(i-first)*ld+j-lo] to the product of row i of x with row j of
+// the matrix, for first <= i < end and lo <= j < hi. first must be a multiple of grain,
+// and so must end, unless it is the number of rows.
+func (m *quantizedRows) multiplyRows(out []float32, ld int, p *preparedRows, first, end, lo, hi int) {
 	if lo >= hi || first >= end {
 		return
 	}
@@ -312,7 +306,7 @@ func (m *QuantizedRows) MultiplyRows(out []float32, ld int, p *PreparedRows, fir
 }
 
 // multiplyEndless sets the products of those rows of x that are no whole numbers.
-func (m *QuantizedRows) multiplyEndless(out []float32, ld int, p *PreparedRows, first, end, lo, hi int) {
+func (m *quantizedRows) multiplyEndless(out []float32, ld int, p *preparedRows, first, end, lo, hi int) {
 	count, n := 0, hi-lo
 	for _, row := range p.endless[first:end] {
 		count += min(len(row), 1)

@@ -10,21 +10,21 @@ const (
 	// severalRowsBlock is how many rows of w are multiplied at a time with several rows of x.
 	severalRowsBlock = 64
 	// oneRowBlock is the most for one row of x.
-	oneRowBlock = 4 * Grain
+	oneRowBlock = 4 * grain
 )
 
 // limbBlock returns how many rows of w are multiplied at a time with rows of x: so few that their
 // codes are still in the cache for the next row of x. For one row, only their scales and biases
 // need to stay there, 8 KiB of floats, and codes that are unpacked.
-func (m *QuantizedRows) limbBlock(rows int) int {
+func (m *quantizedRows) limbBlock(rows int) int {
 	if rows > 1 || m.groups == 0 {
 		return severalRowsBlock
 	}
-	return min(max(1024/m.groups/Grain*Grain, Grain), oneRowBlock)
+	return min(max(1024/m.groups/grain*grain, grain), oneRowBlock)
 }
 
 // multiplyCodes multiplies whole numbers with the codes themselves.
-func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, from, end, lo, hi int) {
+func (m *quantizedRows) multiplyCodes(out []float32, ld int, p *preparedRows, from, end, lo, hi int) {
 	if m.factorsInPlace(p, hi) {
 		m.multiplyInPlace(out, ld, p, from, end, lo, hi)
 		return
@@ -57,14 +57,14 @@ func (m *QuantizedRows) multiplyCodes(out []float32, ld int, p *PreparedRows, fr
 }
 
 // prefetchFactors prefetches the scales and biases of rows from next on. A worker takes about as many rows next as now.
-func (m *QuantizedRows) prefetchFactors(next, rows int) {
+func (m *quantizedRows) prefetchFactors(next, rows int) {
 	rows = min(rows, m.N()-next)
 	prefetchMatrix(m.scales, next, rows)
 	prefetchMatrix(m.biases, next, rows)
 }
 
 // factorsInPlace reports whether GroupDots takes the codes and factors of rows up to hi as they lie in memory.
-func (m *QuantizedRows) factorsInPlace(p *PreparedRows, hi int) bool {
+func (m *quantizedRows) factorsInPlace(p *preparedRows, hi int) bool {
 	if m.narrow == simd.Float32Factors || p.form != groupForm || m.mustUnpack() && !m.takesPacked(p) {
 		return false
 	}
@@ -73,7 +73,7 @@ func (m *QuantizedRows) factorsInPlace(p *PreparedRows, hi int) bool {
 }
 
 // multiplyInPlace is multiplyCodes for codes and factors as they lie in memory.
-func (m *QuantizedRows) multiplyInPlace(out []float32, ld int, p *PreparedRows, from, end, lo, hi int) {
+func (m *quantizedRows) multiplyInPlace(out []float32, ld int, p *preparedRows, from, end, lo, hi int) {
 	c := simd.Codes{Order: m.order(), Groups: m.groups, GroupSize: m.GroupSize, Factors: m.narrow}
 	if m.mustUnpack() {
 		c.Packed = m.Bits
@@ -93,17 +93,17 @@ func (m *QuantizedRows) multiplyInPlace(out []float32, ld int, p *PreparedRows, 
 }
 
 // mustUnpack reports whether codes must become bytes before they are multiplied.
-func (m *QuantizedRows) mustUnpack() bool { return m.order() == simd.Natural && m.Bits != 8 }
+func (m *quantizedRows) mustUnpack() bool { return m.order() == simd.Natural && m.Bits != 8 }
 
 // takesPacked reports whether GroupDots takes the codes without that, for these rows of x.
-func (m *QuantizedRows) takesPacked(p *PreparedRows) bool {
+func (m *quantizedRows) takesPacked(p *preparedRows) bool {
 	return p.form == groupForm && p.rows == 1 && m.Mode == opdef.ModeAffine && simd.TakesPacked()
 }
 
 // block returns rows of the matrix as CodeDots and GroupDots take them. space holds scales and
 // biases, and unpacked the codes, if these must be converted to bytes first. It
 // also returns rows whose factors are too large for this.
-func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte) (c simd.Codes, large []int) {
+func (m *quantizedRows) block(first, rows int, space []float32, unpacked []byte) (c simd.Codes, large []int) {
 	c = simd.Codes{Order: m.order(), Groups: m.groups, GroupSize: m.GroupSize}
 	c.Data, c.Stride = m.codeRows(first, rows)
 	c.Scales, c.Biases = cut(&space, rows*m.groups+simd.GroupSlack), cut(&space, rows*m.groups+simd.GroupSlack)
@@ -127,7 +127,7 @@ func (m *QuantizedRows) block(first, rows int, space []float32, unpacked []byte)
 
 // factors returns the scales or biases of rows with simd.GroupSlack numbers after them: in
 // place if possible, else in buf.
-func (m *QuantizedRows) factors(a *array.Array, first, rows int, buf []float32) []float32 {
+func (m *quantizedRows) factors(a *array.Array, first, rows int, buf []float32) []float32 {
 	n := rows * m.groups
 	f := loadMatrix(a, first, rows, buf[:n])
 	switch {
@@ -141,7 +141,7 @@ func (m *QuantizedRows) factors(a *array.Array, first, rows int, buf []float32) 
 }
 
 // unpack writes the codes of rows as bytes: those of 4-bit floats as the table says.
-func (m *QuantizedRows) unpack(to, codes []byte, stride, rows int) {
+func (m *quantizedRows) unpack(to, codes []byte, stride, rows int) {
 	var table *simd.Table
 	if m.Mode != opdef.ModeAffine {
 		table = &e2m1Codes
@@ -153,7 +153,7 @@ func (m *QuantizedRows) unpack(to, codes []byte, stride, rows int) {
 
 // multiplyLarge sets the products with rows of w whose factors are too large for whole numbers,
 // in out, which begins with row lo.
-func (m *QuantizedRows) multiplyLarge(out []float32, ld int, p *PreparedRows, from, end, lo int, large []int) {
+func (m *quantizedRows) multiplyLarge(out []float32, ld int, p *preparedRows, from, end, lo int, large []int) {
 	for _, row := range large {
 		m.multiplyPanels(out[row-lo:], ld, p.floats[from*p.k:], end-from, row, row+1)
 	}
@@ -162,7 +162,7 @@ func (m *QuantizedRows) multiplyLarge(out []float32, ld int, p *PreparedRows, fr
 // halfScales sets the factors that belong to e2m1Codes. It returns the rows in
 // which one of them, or a product with one and an element of x below 1e16, might
 // exceed float32.
-func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (large []int) {
+func (m *quantizedRows) halfScales(scales, biases []float32, first, rows int) (large []int) {
 	all, row, step := storage[uint8](m.scales), m.scales.Strides[0], m.scales.Strides[1]
 	at, n := m.scales.Offset+first*row, m.groups
 	if step == 1 && row == n && !m.isLarge(m.halfFactors(scales, biases, all[at:at+rows*n])) {
@@ -179,12 +179,12 @@ func (m *QuantizedRows) halfScales(scales, biases []float32, first, rows int) (l
 }
 
 // isLarge reports whether a scale is 2^64 or more.
-func (m *QuantizedRows) isLarge(code uint8) bool {
+func (m *quantizedRows) isLarge(code uint8) bool {
 	return m.Mode == opdef.ModeMXFP4 && code >= 127+64
 }
 
 // halfFactors sets the factors for scales that follow one another, and returns the largest code.
-func (m *QuantizedRows) halfFactors(scales, biases []float32, codes []uint8) (largest uint8) {
+func (m *quantizedRows) halfFactors(scales, biases []float32, codes []uint8) (largest uint8) {
 	values, form := &e8m0Values, simd.E8M0
 	if m.Mode == opdef.ModeNVFP4 {
 		values, form = &e4m3Values, simd.E4M3
@@ -198,13 +198,13 @@ func (m *QuantizedRows) halfFactors(scales, biases []float32, codes []uint8) (la
 }
 
 // codeRows returns the packed codes of rows, and the bytes between rows.
-func (m *QuantizedRows) codeRows(first, rows int) (data []byte, stride int) {
+func (m *quantizedRows) codeRows(first, rows int) (data []byte, stride int) {
 	words, stride := m.wordRows(first, rows)
 	return array.Bytes(words), 4 * stride
 }
 
 // wordRows returns the words of rows, as floats, and how many words apart rows are.
-func (m *QuantizedRows) wordRows(first, rows int) (words []float32, stride int) {
+func (m *quantizedRows) wordRows(first, rows int) (words []float32, stride int) {
 	all, n, step := storage[float32](m.w), m.w.Shape[1], m.w.Strides[1]
 	all, stride = all[m.w.Offset+first*m.w.Strides[0]:], m.w.Strides[0]
 	if step == 1 || n == 1 {

@@ -19,7 +19,7 @@ const blockRows = 96
 
 // multiplyPanels multiplies rows of floats with panels of w that are dequantized once for
 // all of them.
-func (m *QuantizedRows) multiplyPanels(out []float32, ld int, x []float32, rows, lo, hi int) {
+func (m *quantizedRows) multiplyPanels(out []float32, ld int, x []float32, rows, lo, hi int) {
 	width := simd.PanelWidth()
 	size := panelK * width
 	scratch := borrow(blockRows*width + chunk*panelK + size + 2*width*m.groups)
@@ -44,7 +44,7 @@ func (m *QuantizedRows) multiplyPanels(out []float32, ld int, x []float32, rows,
 }
 
 // multiplyDots multiplies few rows of floats with rows of w that are dequantized for them.
-func (m *QuantizedRows) multiplyDots(out []float32, ld int, x []float32, rows, lo, hi int) {
+func (m *quantizedRows) multiplyDots(out []float32, ld int, x []float32, rows, lo, hi int) {
 	const some = 4 // whose floats stay in a near cache
 	scratch := borrow(some * (m.cols + 2*m.groups))
 	defer scratch.release()
@@ -58,7 +58,7 @@ func (m *QuantizedRows) multiplyDots(out []float32, ld int, x []float32, rows, l
 
 // addPanel sets or increases nn columns of some rows of out by products with a
 // panel.
-func (m *QuantizedRows) addPanel(out []float32, ld int, x []float32, rows int, panel []float32, nn, kn int, add bool, part []float32) {
+func (m *quantizedRows) addPanel(out []float32, ld int, x []float32, rows int, panel []float32, nn, kn int, add bool, part []float32) {
 	width := simd.PanelWidth()
 	if nn == width {
 		simd.PanelProduct(out, ld, x, m.cols, rows, panel, kn, add)
@@ -76,7 +76,7 @@ func (m *QuantizedRows) addPanel(out []float32, ld int, x []float32, rows int, p
 }
 
 // panel makes a panel of columns [k0, k0+kn), in whole groups, of nn rows of w.
-func (m *QuantizedRows) panel(panel, space []float32, n0, nn, k0, kn int) {
+func (m *quantizedRows) panel(panel, space []float32, n0, nn, k0, kn int) {
 	if m.Mode == opdef.ModeAffine && m.w.Strides[1] == 1 && m.expandPanel(panel, space, n0, nn, k0, kn) {
 		return
 	}
@@ -86,7 +86,7 @@ func (m *QuantizedRows) panel(panel, space []float32, n0, nn, k0, kn int) {
 
 // expandPanel makes a panel from a panel of words. It returns false if codes
 // cross the borders of words.
-func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) bool {
+func (m *quantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) bool {
 	if 32%m.Bits != 0 {
 		return false
 	}
@@ -96,7 +96,7 @@ func (m *QuantizedRows) expandPanel(panel, space []float32, n0, nn, k0, kn int) 
 
 // wordPanel makes panels of the words, and of the scales and biases, of columns
 // [k0, k0+kn) of nn rows of w, and prefetches the words of the next panel.
-func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, scales, biases []float32) {
+func (m *quantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, scales, biases []float32) {
 	g0, groups := k0/m.GroupSize, kn/m.GroupSize
 	perGroup := m.GroupSize * m.Bits / 32
 	words := storage[float32](m.w)[m.w.Offset+n0*m.w.Strides[0]+g0*perGroup:]
@@ -109,7 +109,7 @@ func (m *QuantizedRows) wordPanel(space []float32, n0, nn, k0, kn int) (codes, s
 }
 
 // prefetch prefetches words [first, first+words) of rows [lo, hi) of w.
-func (m *QuantizedRows) prefetch(lo, hi, first, words int) {
+func (m *quantizedRows) prefetch(lo, hi, first, words int) {
 	stride := m.w.Strides[0]
 	at := 4 * (m.w.Offset + lo*stride + first)
 	if lo < hi && words == stride { // one after the other
@@ -124,7 +124,7 @@ func (m *QuantizedRows) prefetch(lo, hi, first, words int) {
 
 // factorPanels makes panels of the scales and biases of groups from g0 on of nn rows. It also
 // returns the rows whose factors are too large (see halfScales).
-func (m *QuantizedRows) factorPanels(scales, biases, space []float32, n0, nn, g0, groups int) (large []int) {
+func (m *quantizedRows) factorPanels(scales, biases, space []float32, n0, nn, g0, groups int) (large []int) {
 	if m.narrow != simd.Float32Factors {
 		at := n0*m.groups + g0
 		if simd.FactorPanel(scales, storage[uint16](m.scales)[m.scales.Offset+at:], m.groups, nn, groups, m.narrow) &&
@@ -144,7 +144,7 @@ func (m *QuantizedRows) factorPanels(scales, biases, space []float32, n0, nn, g0
 }
 
 // bytePanel makes a panel of words of all columns, with a byte for each code.
-func (m *QuantizedRows) bytePanel(panel, space []float32, n0, nn int) {
+func (m *quantizedRows) bytePanel(panel, space []float32, n0, nn int) {
 	words := m.cols / 4 // of a row
 	rows := space[:nn*words]
 	packed, stride := m.codeRows(n0, nn)
@@ -155,7 +155,7 @@ func (m *QuantizedRows) bytePanel(panel, space []float32, n0, nn int) {
 // panelRows returns how many rows of w are multiplied together with that many rows of x. With few, that is a single
 // panel, which then stays in the nearest cache. With more rows, or tiles of AMX, each panel would wait for x to be
 // read again.
-func (p *PreparedRows) panelRows(rows int) int {
+func (p *preparedRows) panelRows(rows int) int {
 	const few = 16
 	if p.tiles.TakesWords() && rows <= few {
 		return simd.PanelWidth()
@@ -164,7 +164,7 @@ func (p *PreparedRows) panelRows(rows int) int {
 }
 
 // multiplyTiles multiplies tiles of x with panels of codes.
-func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, from, to, lo, hi int) {
+func (m *quantizedRows) multiplyTiles(out []float32, ld int, p *preparedRows, from, to, lo, hi int) {
 	const width = 32
 	most := min(p.panelRows(to-from), hi-lo+width-1) / width // number of panels at a time
 	numbers, factors := p.tiles.PanelNumbers(), m.groups*width
@@ -191,7 +191,7 @@ func (m *QuantizedRows) multiplyTiles(out []float32, ld int, p *PreparedRows, fr
 
 // nextWords returns the words of n rows from first on, or of fewer at the end, if they are
 // one after the other.
-func (m *QuantizedRows) nextWords(first, n int) []byte {
+func (m *quantizedRows) nextWords(first, n int) []byte {
 	words, stride := m.w.Shape[1], m.w.Strides[0]
 	if n = min(n, m.N()-first); n <= 0 || words != stride || m.w.Strides[1] != 1 {
 		return nil
@@ -202,7 +202,7 @@ func (m *QuantizedRows) nextWords(first, n int) []byte {
 
 // codePanel makes a panel of nn rows of w for products with x. With ahead, it prefetches the words of the next panel
 // where it can.
-func (m *QuantizedRows) codePanel(x *simd.Tiles, panel, space []float32, n0, nn int, ahead bool) {
+func (m *quantizedRows) codePanel(x *simd.Tiles, panel, space []float32, n0, nn int, ahead bool) {
 	whole := m.Bits == 4 || m.Bits == 8 // words hold whole codes
 	switch {
 	case x.TakesWords() && whole:
@@ -226,7 +226,7 @@ func (m *QuantizedRows) codePanel(x *simd.Tiles, panel, space []float32, n0, nn 
 // expandWords makes tiles of rows whose words hold whole codes, by blocks of columns, so
 // that a block's words are still in the nearest cache when they are expanded. With ahead,
 // it prefetches the words of the next panel.
-func (m *QuantizedRows) expandWords(tiles, space []float32, n0, nn int, ahead bool) {
+func (m *quantizedRows) expandWords(tiles, space []float32, n0, nn int, ahead bool) {
 	const block = 512 // a multiple of all group sizes
 	rows, stride := m.wordRows(n0, nn)
 	width := simd.PanelWidth()
@@ -244,7 +244,7 @@ func (m *QuantizedRows) expandWords(tiles, space []float32, n0, nn int, ahead bo
 
 // dequantizeTile writes nn rows of kn numbers, in whole groups, to the beginning of
 // space, which also has room for two numbers for each group of these rows.
-func (m *QuantizedRows) dequantizeTile(space []float32, n0, nn, k0, kn int) {
+func (m *quantizedRows) dequantizeTile(space []float32, n0, nn, k0, kn int) {
 	g0, groups := k0/m.GroupSize, kn/m.GroupSize
 	tile := cut(&space, nn*kn)
 	if m.Mode != opdef.ModeAffine {

@@ -134,9 +134,9 @@ func TestFactorsInPlace(t *testing.T) {
 			*a, err = array.New(shape.dtype, 8, shape.cols)
 			require.NoError(t, err)
 		}
-		m, err := NewQuantizedRows(w, scales, biases, Quantization{GroupSize: 128, Bits: 4})
+		m, err := newQuantizedRows(w, scales, biases, Quantization{GroupSize: 128, Bits: 4})
 		require.NoError(t, err)
-		var p PreparedRows
+		var p preparedRows
 		m.Reset(&p, 1)
 		require.Equal(t, m.hasGroupDots(), m.factorsInPlace(&p, 8), "%v", level)
 	}
@@ -157,7 +157,7 @@ func TestQuantizedRows(t *testing.T) {
 			if q.Mode == opdef.ModeMXFP4 && level%2 == 0 {
 				scales.Data[rng.IntN(len(scales.Data))] = 253 // 2^126, of which 6 exceed float32
 			}
-			m, err := NewQuantizedRows(w, scales, biases, q)
+			m, err := newQuantizedRows(w, scales, biases, q)
 			require.NoError(t, err)
 			require.Equal(t, []int{n, k}, []int{m.N(), m.K()})
 			plain, err := array.New(array.Float32, n, k)
@@ -174,25 +174,25 @@ func TestQuantizedRows(t *testing.T) {
 	}
 }
 
-func checkRows(t *testing.T, rng *rand.Rand, m *QuantizedRows, plain []float32, rows int, name string) {
+func checkRows(t *testing.T, rng *rand.Rand, m *quantizedRows, plain []float32, rows int, name string) {
 	t.Helper()
 	n, k := m.N(), m.K()
 	x := make([]float32, rows*k)
 	for i := range x {
 		x[i] = float32(rng.NormFloat64()) * 0x1p-3
 	}
-	var p PreparedRows
+	var p preparedRows
 	m.Reset(&p, rows)
 	for i := range rows {
 		p.Set(i, x[i*k:(i+1)*k])
 	}
 	whole, pieces := make([]float32, rows*n), make([]float32, rows*n)
-	m.Multiply(whole, n, &p, 0, n)
+	m.multiplyRows(whole, n, &p, 0, p.rows, 0, n)
 	for lo := 0; lo < n; {
 		hi := min(n, lo+1+rng.IntN(40))
-		cut := Grain * rng.IntN((rows+Grain-1)/Grain)
-		m.MultiplyRows(pieces[lo:], n, &p, 0, cut, lo, hi)
-		m.MultiplyRows(pieces[cut*n+lo:], n, &p, cut, rows, lo, hi)
+		cut := grain * rng.IntN((rows+grain-1)/grain)
+		m.multiplyRows(pieces[lo:], n, &p, 0, cut, lo, hi)
+		m.multiplyRows(pieces[cut*n+lo:], n, &p, cut, rows, lo, hi)
 		lo = hi
 	}
 	for i := range rows {
@@ -232,7 +232,7 @@ func TestInvariantRows(t *testing.T) {
 					}
 				}
 			}
-			m, err := NewQuantizedRows(w, scales, biases, q)
+			m, err := newQuantizedRows(w, scales, biases, q)
 			require.NoError(t, err)
 			x := make([]float32, 40*k)
 			for i := range x {
@@ -246,15 +246,15 @@ func TestInvariantRows(t *testing.T) {
 			}
 			x[35*k], x[35*k+1] = math.MaxFloat32, math.MaxFloat32 // their sum is not finite
 			products := func(first, rows int) []float32 {
-				var p PreparedRows
+				var p preparedRows
 				m.Reset(&p, rows)
 				for i := range rows {
 					p.Set(i, x[(first+i)*k:(first+i+1)*k])
 				}
 				out := make([]float32, rows*n)
-				cut := min(rows, Grain) // as two workers do
-				m.MultiplyRows(out, n, &p, 0, cut, 0, n)
-				m.MultiplyRows(out[cut*n:], n, &p, cut, rows, 0, n)
+				cut := min(rows, grain) // as two workers do
+				m.multiplyRows(out, n, &p, 0, cut, 0, n)
+				m.multiplyRows(out[cut*n:], n, &p, cut, rows, 0, n)
 				return out
 			}
 			all := make([]float32, 0, 40*n)
@@ -275,12 +275,12 @@ func TestHugeNumbers(t *testing.T) {
 	const n, k, huge = 4, 128, 3e38
 	w := must(t, slices.Repeat([]uint32{0x99999999}, n*k/8), n, k/8) // 9 in every place
 	scales, biases := must(t, slices.Repeat([]float32{0.25}, n), n, 1), must(t, slices.Repeat([]float32{-2}, n), n, 1)
-	m, err := NewQuantizedRows(w, scales, biases, Quantization{GroupSize: k, Bits: 4})
+	m, err := newQuantizedRows(w, scales, biases, Quantization{GroupSize: k, Bits: 4})
 	require.NoError(t, err)
 	for _, level := range simd.Levels() {
 		defer simd.Use(simd.Use(level))
 		for _, rows := range []int{1, 2, 4, 9, 16, 40} {
-			var p PreparedRows
+			var p preparedRows
 			m.Reset(&p, rows)
 			for i := range rows {
 				x := make([]float32, k)
@@ -288,7 +288,7 @@ func TestHugeNumbers(t *testing.T) {
 				p.Set(i, x)
 			}
 			out := make([]float32, rows*n)
-			m.Multiply(out, n, &p, 0, n)
+			m.multiplyRows(out, n, &p, 0, p.rows, 0, n)
 			for _, v := range out {
 				require.InEpsilon(t, huge*(0.25*9-2), v, 1e-5, "%v, %d rows", level, rows)
 			}

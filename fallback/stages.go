@@ -101,7 +101,7 @@ func (c *checker) asRows(name string, a *array.Array, rows int) {
 
 // lane is the memory of one worker for the stages of a region.
 type lane struct {
-	prepared PreparedRows
+	prepared preparedRows
 	space    []float32
 	angles   rotations
 }

@@ -60,8 +60,8 @@ func WithWindow(ops int, bytes int64) Option {
 const defaultHangLimit = 10 * time.Minute
 
 // WithHangLimit sets how long a Vulkan device may work without finishing anything; the
-// default is ten minutes. After that it hangs and counts as lost: every call that waits
-// for it returns ErrDeviceLost; the error, the log and DeviceStats.Hang name the work
+// default is ten minutes. A device that exceeds the limit counts as hung, and therefore as
+// lost: every call that waits for it returns ErrDeviceLost; the error, the log and DeviceStats.Hang name the work
 // that does not end; and everything that this work uses is kept until the program ends.
 // The calls that wait detect this: nothing runs in the background. A value below 1 means
 // no limit: calls without a context then wait for ever.

@@ -1,7 +1,7 @@
 // A pass finds groups of nodes whose work one op can do, and replaces them by it.
 //
 // csrc/fusion/<name>.cpp defines `void kpx::pass_<name>(Graph &)`, passes.def
-// lists it, csrc/tests/<name>_test.cpp tests it. A pass
+// lists it, and a test in csrc/tests or ops tests it. A pass
 // - walks the graph from a node that it recognises (node.as<QuantizedMatMulCall>()),
 // - follows data by producer() and uses_after(), comparing views by same_view()
 //   or same_data(),

@@ -19,7 +19,7 @@ int64_t cache_head(const Array &pages);
 // Throws KPX_INVALID if they are pages of codes and not in words, which Go checks.
 void check_cache_words(const Array &pages);
 
-// New tokens' heads that are results of a product of which there are only the sums of parts (heads_of_sums.glsl). q, k
+// New tokens' heads whose product exists only as sums of parts, which are still to be added up (heads_of_sums.glsl). q, k
 // and v of a call then say where they would begin among the sums of the first part, in elements of these, and which
 // type they would have.
 struct HeadSums {
@@ -72,7 +72,7 @@ template <typename Params, typename Call> void fill_heads(Params &p, const Call 
 
 // The ranges of a row's keys that workgroups share, and what they need to put their results together.
 struct PagedRanges {
-    uint32_t keys; // for which a row has a range
+    uint32_t keys; // of a range
     uint32_t splits;
     int64_t rows;          // whose parts are in memory at the same time
     Array parts, arrivals; // if there are several ranges
@@ -93,7 +93,7 @@ struct PagedPlan : PagedRanges {
 
 // Throws KPX_INVALID for a wrong call.
 void check_paged(const PagedSDPACall &call);
-// The most tokens that a sequence of the table has.
+// The most tokens that a sequence of the table can have.
 int64_t paged_capacity(const PagedSDPACall &call);
 // The ranges for workgroups of that many query heads, each of a chunk of the values. quick: whether such a workgroup
 // combines ranges quickly enough for more of them, if a row has the device for itself. turns: whether rows take turns

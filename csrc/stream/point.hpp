@@ -19,8 +19,8 @@ class Stream;
 // Guarded by the device's mutex.
 struct Point {
     std::shared_ptr<Timeline> timeline;
-    uint64_t value = 0;                   // that the timeline reaches when the work is done
-    std::weak_ptr<Stream> stream;         // that has it
+    uint64_t value = 0;                   // of the timeline when the work is done
+    std::weak_ptr<Stream> stream;         // whose work it is
     bool pending = false;                 // in a window that is not submitted yet
     std::shared_ptr<const Error> refused; // why it never ran
 

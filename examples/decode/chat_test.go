@@ -135,6 +135,16 @@ func (p *typist) sees(text string) (before string) {
 	return before
 }
 
+// seesMore waits for n more bytes.
+func (p *typist) seesMore(n int) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.seen.Len() >= n
+	}, time.Minute, 5*time.Millisecond)
+}
+
 // ends waits for the end of the program and checks that it is a success.
 func (p *typist) ends() { p.endsWith(0) }
 
@@ -185,7 +195,7 @@ func TestInterrupts(t *testing.T) {
 	p := chatAt(t, nil, longAnswer...)
 	p.types("Tell me a story\r")
 	p.sees("story")
-	time.Sleep(200 * time.Millisecond) // the answer has begun
+	p.seesMore(100) // of the answer
 	p.types("\x03")
 	p.sees("ended: cancelled")
 	p.sees("> ")

@@ -12,7 +12,7 @@ import (
 // ignore it would give an answer that the client did not ask for.
 type foreign struct {
 	// The values that ask for what is done anyway: bools, texts and float64. Clients send them
-	// with every request. So do null and what is empty, except an object.
+	// with every request. null, an empty text and an empty list count as such values, too.
 	same   []any
 	reason string
 }

@@ -16,7 +16,7 @@ type Options struct {
 	Name string
 	// Key must come with requests to the API, as a bearer token or in X-Api-Key; default: none is required.
 	Key string
-	// NoThink has answers without thoughts, unless a request says otherwise.
+	// NoThink turns thinking off, unless a request says otherwise.
 	NoThink bool
 	// Pooling makes embeddings of requests that do not say how.
 	Pooling engine.Pooling

@@ -75,7 +75,7 @@ func New(o Options) *Server {
 // no model, and have the server's IDs, metrics and logs (as those of probes, of level Debug).
 func (s *Server) Handle(pattern string, h http.Handler) { s.routes.Handle(pattern, h) }
 
-// SetModel has requests answered by this engine, with the tokenizer and the chat template of the folder. Both must
+// SetModel makes the server answer requests with this engine, and with the tokenizer and the chat template of the folder. Both must
 // remain open as long as the server is used. It returns an error if ctx ends, or one that matches [kompute.ErrInvalid] if
 // a number of Options is negative.
 func (s *Server) SetModel(ctx context.Context, f *generate.Folder, e *engine.Engine) error {
@@ -86,7 +86,7 @@ func (s *Server) SetModel(ctx context.Context, f *generate.Folder, e *engine.Eng
 	return err
 }
 
-// Drain has new requests answered with 503. Those that are being worked on go on.
+// Drain makes the server answer new requests with 503. Requests in progress continue.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // otherRoutes is the pattern of requests that no other matches.

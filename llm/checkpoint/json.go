@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -118,5 +119,5 @@ func brief(raw []byte) string {
 	case len(raw) <= limit:
 		return string(raw)
 	}
-	return string(raw[:limit]) + "…"
+	return strings.ToValidUTF8(string(raw[:limit]), "") + "…" // without a character that was cut
 }

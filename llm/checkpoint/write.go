@@ -15,21 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-
-	"github.com/kompute-go/kompute-go/internal/array"
 )
-
-// FromArray returns a tensor to write: a contiguous host array under a name.
-func FromArray(name string, a array.Array) (Tensor, error) {
-	if !a.IsContiguous() {
-		return Tensor{}, &FormatError{Tensor: name, Reason: "array is not contiguous"}
-	}
-	size := a.DType.Size()
-	return Tensor{
-		Name: name, DType: a.DType, Stored: storedName(a.DType), Shape: slices.Clone(a.Shape),
-		Data: a.Data[a.Offset*size:][:a.Size()*size],
-	}, nil
-}
 
 // Write writes a safetensors file. The widest elements come first, and the
 // header is padded with spaces to a multiple of eight bytes, so that every

@@ -20,7 +20,7 @@
 // pages of that beginning, which is computed only once, even if they arrive at the same
 // moment. Unused pages are kept until their memory is needed. If pages run out, the
 // request that came last gives up its own, waits, and is computed again later: no
-// accepted request fails for lack of memory. If a device is lost, the same happens to
+// accepted request fails for lack of pages. If a device is lost, the same happens to
 // all of its requests, which continue where they were once it is replaced.
 //
 // # Batch invariance

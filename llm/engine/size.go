@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 
@@ -48,6 +49,11 @@ func (z size) replaces(smaller size) bool {
 	room := z.rows >= smaller.rows && z.chosen >= smaller.chosen && z.pages >= smaller.pages && z.logits >= smaller.logits && z.guesses >= smaller.guesses
 	able := z.sampled && (z.states || !smaller.states) && (z.adjusted || !smaller.adjusted) && (z.biased || !smaller.biased) && (z.masked || !smaller.masked)
 	return room && able && (smaller.all || !z.all) && (smaller.apart || !z.apart) && z.slot == smaller.slot
+}
+
+// compare orders sizes by how long their steps take, roughly.
+func (z size) compare(other size) int {
+	return cmp.Or(cmp.Compare(z.rows, other.rows), cmp.Compare(z.pages, other.pages), cmp.Compare(z.chosen, other.chosen), cmp.Compare(z.guesses, other.guesses))
 }
 
 // largest returns the size that replaces all others.

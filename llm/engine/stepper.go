@@ -43,17 +43,19 @@ type stepper struct {
 func newStepper(m model.Model, c *Config) (*stepper, error) {
 	t := &stepper{model: m, config: c, sizes: map[size]*step{}, idle: sample.Params{}.Encode(0)}
 	d, vocabulary := m.Device(), m.Limits().Vocabulary
-	var errs [5 + 2*maxInFlight]error
-	t.stream, errs[0] = d.NewStream()
-	t.pool, errs[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens, c.CacheType)
-	t.ring, errs[2] = kompute.NewMapped[uint32](d, maxInFlight, c.Sequences)
-	t.texts, errs[3] = newTexts(d, c.Sequences, vocabulary)
-	t.held, errs[4] = kompute.Zeros[float32](d, c.Sequences, vocabulary)
+	var all [5]error
+	t.stream, all[0] = d.NewStream()
+	t.pool, all[1] = m.NewPool(c.pagesFor(c.CacheTokens), c.PageTokens, c.CacheType)
+	t.ring, all[2] = kompute.NewMapped[uint32](d, maxInFlight, c.Sequences)
+	t.texts, all[3] = newTexts(d, c.Sequences, vocabulary)
+	t.held, all[4] = kompute.Zeros[float32](d, c.Sequences, vocabulary)
+	err := errors.Join(all[:]...)
 	for slot := range maxInFlight {
-		t.logits[slot], errs[5+2*slot] = kompute.NewMapped[float32](d, c.Sequences, vocabulary)
-		t.masks[slot], errs[6+2*slot] = newMasks(d, c.Sequences, vocabulary)
+		var each [2]error
+		t.logits[slot], each[0] = kompute.NewMapped[float32](d, c.Sequences, vocabulary)
+		t.masks[slot], each[1] = newMasks(d, c.Sequences, vocabulary)
+		err = errors.Join(err, each[0], each[1])
 	}
-	err := errors.Join(errs[:]...)
 	// The largest steps replace smaller ones for which there is no memory.
 	for slot := 0; slot < maxInFlight && err == nil; slot++ {
 		_, err = t.captured(t.largest(slot))
@@ -245,10 +247,8 @@ func (t *stepper) captured(z size) (*step, error) {
 	c, err := t.capture(z)
 	switch {
 	case errors.Is(err, kompute.ErrOutOfMemory):
-		for other, larger := range t.sizes {
-			if other.replaces(z) {
-				c, err = larger, nil
-			}
+		if larger := t.larger(z); larger != nil {
+			c, err = larger, nil
 		}
 	case err == nil && c.region == nil:
 		t.uncaptured = true
@@ -257,6 +257,16 @@ func (t *stepper) captured(z size) (*step, error) {
 		t.sizes[z] = c
 	}
 	return c, err
+}
+
+// larger returns the smallest of the steps that can do the work of that size, nil if there is none.
+func (t *stepper) larger(z size) (least *step) {
+	for other, c := range t.sizes {
+		if other.replaces(z) && (least == nil || c.size.compare(least.size) < 0) {
+			least = c
+		}
+	}
+	return least
 }
 
 // mostSteps is how many steps are kept. There are more sizes than that, and each step takes memory of the host and two

@@ -176,15 +176,6 @@ func (b *builder) form(a Alternative) ([]element, error) {
 	return out, nil
 }
 
-// Object is the grammar of any JSON object.
-func Object(v *Vocabulary) *Grammar {
-	g, err := Compile([]byte(`{"type": "object"}`), v, Options{})
-	if err != nil {
-		panic(err) // the schema is ours
-	}
-	return g
-}
-
 // Vocabulary returns what the grammar was compiled for.
 func (g *Grammar) Vocabulary() *Vocabulary {
 	if g == nil {

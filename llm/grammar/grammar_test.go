@@ -114,13 +114,14 @@ func TestForms(t *testing.T) {
 	require.True(t, m.AcceptText("<call>\nnull</call>"))
 	require.True(t, m.Ended())
 	require.False(t, m.Accept(' '))
-	require.True(t, accepts(Object(bytesAlone()), `{"a":{"b":[]}}`))
+	require.True(t, accepts(compile(t, `{"type":"object"}`, Options{}), `{"a":{"b":[]}}`))
 }
 
 // A grammar without a vocabulary follows texts, and allows no token.
 func TestNoVocabulary(t *testing.T) {
 	for _, v := range []*Vocabulary{nil, {}} {
-		g := Object(v)
+		g, err := Compile([]byte(`{"type":"object"}`), v, Options{})
+		require.NoError(t, err)
 		require.Zero(t, g.Vocabulary().Size())
 		m := g.Matcher()
 		mask, err := m.Mask()

@@ -12,7 +12,7 @@ import (
 
 func init() {
 	model.Register(model.Architecture[Config]{
-		Type: "llama", Class: "LlamaForCausalLM", Classes: []string{"LlamaModel"}, ReadConfig: ReadConfig,
+		Type: "llama", Classes: []string{"LlamaForCausalLM", "LlamaModel"}, ReadConfig: ReadConfig,
 		Float32: New[float32], Float16: New[kompute.Float16], BFloat16: New[kompute.BFloat16],
 	})
 }

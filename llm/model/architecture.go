@@ -42,10 +42,8 @@ type Network[T kompute.Float] interface {
 // Architecture is a kind of model that checkpoints can name. Its package
 // registers it from an init function.
 type Architecture[C Config] struct {
-	Type  string // model_type in config.json, such as "qwen3"
-	Class string // the name in architectures, such as "Qwen3ForCausalLM"
-	// Classes are further names in architectures, such as "Qwen3Model".
-	Classes []string
+	Type    string   // model_type in config.json, such as "qwen3"
+	Classes []string // the names in architectures, such as "Qwen3ForCausalLM"
 	// ReadConfig reads config.json. It fails with the errors of package checkpoint.
 	ReadConfig func(*checkpoint.Config) (C, error)
 	// These build the network, one for each type of activations. They are called
@@ -69,9 +67,7 @@ type builders struct {
 	bfloat16 func(*Loader[kompute.BFloat16]) Network[kompute.BFloat16]
 }
 
-func (a Architecture[C]) names() (typ string, classes []string) {
-	return a.Type, append([]string{a.Class}, a.Classes...)
-}
+func (a Architecture[C]) names() (typ string, classes []string) { return a.Type, a.Classes }
 
 func (a Architecture[C]) config(c *checkpoint.Config) (Config, error) { return a.ReadConfig(c) }
 
@@ -95,22 +91,14 @@ var registry = struct {
 func Register[C Config](a Architecture[C]) {
 	registry.Lock()
 	defer registry.Unlock()
-	_, classes := a.names()
 	taken := func(class string) bool { return registry.byClass[class] != nil }
-	if registry.byType[a.Type] != nil || slices.ContainsFunc(classes, taken) {
-		panic(fmt.Sprintf("model: two architectures are called %s or %s", a.Type, strings.Join(classes, " or ")))
+	if registry.byType[a.Type] != nil || slices.ContainsFunc(a.Classes, taken) {
+		panic(fmt.Sprintf("model: two architectures are called %s or %s", a.Type, strings.Join(a.Classes, " or ")))
 	}
 	registry.byType[a.Type] = a
-	for _, class := range classes {
+	for _, class := range a.Classes {
 		registry.byClass[class] = a
 	}
-}
-
-// Types returns the model_type of every registered architecture, sorted.
-func Types() []string {
-	registry.RLock()
-	defer registry.RUnlock()
-	return slices.Sorted(maps.Keys(registry.byType))
 }
 
 // find returns the architecture that config.json names by model_type, by

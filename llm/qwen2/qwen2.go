@@ -11,7 +11,7 @@ import (
 
 func init() {
 	model.Register(model.Architecture[llama.Config]{
-		Type: "qwen2", Class: "Qwen2ForCausalLM", Classes: []string{"Qwen2Model"}, ReadConfig: ReadConfig,
+		Type: "qwen2", Classes: []string{"Qwen2ForCausalLM", "Qwen2Model"}, ReadConfig: ReadConfig,
 		Float32: llama.New[float32], Float16: llama.New[kompute.Float16], BFloat16: llama.New[kompute.BFloat16],
 	})
 }

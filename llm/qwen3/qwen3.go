@@ -12,7 +12,7 @@ import (
 
 func init() {
 	model.Register(model.Architecture[Config]{
-		Type: "qwen3", Class: "Qwen3ForCausalLM", Classes: []string{"Qwen3Model"}, ReadConfig: ReadConfig,
+		Type: "qwen3", Classes: []string{"Qwen3ForCausalLM", "Qwen3Model"}, ReadConfig: ReadConfig,
 		Float32: New[float32], Float16: New[kompute.Float16], BFloat16: New[kompute.BFloat16],
 	})
 }

@@ -17,7 +17,7 @@ layout(constant_id = KEY_SPEC + 1) const uint V_QUADS = 1;
 layout(constant_id = KEY_SPEC + 2) const uint HEADS = 1;
 layout(constant_id = KEY_SPEC + 3) const uint BATCH = 4;
 layout(constant_id = KEY_SPEC + 4) const uint ALIGNED = 0; // whether a batch never spans two pages
-layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // for which a row has a range
+layout(constant_id = KEY_SPEC + 5) const uint KEYS = 256;  // of a range
 const uint DV_CHUNK = 256; // elements of an output row in one workgroup
 const uint STORED = HEADS % 2 != 0 || V_QUADS > 1 ? 1 : 2; // heads whose sums are stored together
 const bool SHARED_SCALES = false;

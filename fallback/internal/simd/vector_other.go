@@ -16,9 +16,13 @@ func (t *Tiles) product([]float32, int, int, *TilePanels, []float32, []byte) {}
 func (l *GroupLimbs) split([]float32) uint32                                 { return 0 }
 func groupDotsVector([]float32, int, *Codes, []GroupLimbs, int)              {}
 
-// These do nothing here.
-func Prefetch([]byte)        {}
-func PrefetchNear([]byte)    {}
+// Prefetch does nothing on this processor.
+func Prefetch([]byte) {}
+
+// PrefetchNear does nothing on this processor.
+func PrefetchNear([]byte) {}
+
+// PrefetchToWrite does nothing on this processor.
 func PrefetchToWrite([]byte) {}
 
 // Sums of halves have no forms of their own.
