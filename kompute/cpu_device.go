@@ -21,8 +21,8 @@ func openCPU(o options) *Device {
 	d := newDevice(info, o)
 	d.backend = cpuBackend{uploads: newCPUUploads()}
 	d.clock = clock{time.Now(), processClock()}
-	if d.budget == 0 {
-		// Go would abort the process on larger allocations.
+	if d.budget == 0 || info.MemoryTotal > 0 && d.budget > info.MemoryTotal {
+		// Go would end the process at larger allocations.
 		d.budget = info.MemoryTotal
 	}
 	return d

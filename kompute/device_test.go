@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"math"
 	"runtime"
 	"sync"
 	"testing"
@@ -91,6 +92,16 @@ func TestMemoryBudget(t *testing.T) {
 		tensor(t, d, upTo(250))
 		require.EqualValues(t, 1000, d.Stats().PeakBytes)
 	}, WithMemoryBudget(1000))
+}
+
+// Go would end the process at an allocation that is larger than the machine's memory.
+func TestBudgetBeyondTheMachine(t *testing.T) {
+	d := openTest(t, "cpu", WithMemoryBudget(math.MaxInt64))
+	if d.Info().MemoryTotal == 0 {
+		t.Skip("the machine's memory is not known here")
+	}
+	_, err := Zeros[float32](d, 1<<44)
+	require.ErrorIs(t, err, ErrOutOfMemory)
 }
 
 // Unreachable tensors that were not closed make room for an op's result.

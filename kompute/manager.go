@@ -136,7 +136,7 @@ func (m *Manager) Algorithm(tensors []AnyTensor, spirv []uint32, options ...Algo
 
 // bind adds a tensor, with its access still to be set.
 func (a *Algorithm) bind(t AnyTensor) error {
-	if t == nil {
+	if t == nil || t.View() == nil {
 		return fmt.Errorf("nil: %w", ErrInvalid)
 	}
 	if err := t.Err(); err != nil {

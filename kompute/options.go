@@ -34,10 +34,12 @@ const (
 // WithMemoryBudget limits the bytes of live tensors, in the same way on every
 // backend. A tensor is live until it is closed or collected, whether or not it
 // is on the device yet. It counts once; its host copy, staging memory and the
-// memory of a region's transients do not count. Before a tensor is refused with
+// memory of a region's transients do not count, except that transients count
+// one by one while their region is being captured. Before a tensor is refused with
 // a *MemoryError, unreachable tensors are collected. On a Vulkan device, memory
-// allocated from the driver stays within the budget as well. 0, the default,
-// or less means the device's memory.
+// allocated from the driver stays within the budget as well, but for that of Mapped,
+// which is the host's. 0, the default, or less means the device's memory, and so does
+// more than the machine has on the CPU.
 func WithMemoryBudget(bytes int64) Option {
 	return func(o *options) { o.budget = max(bytes, 0) }
 }

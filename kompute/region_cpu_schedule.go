@@ -1,6 +1,7 @@
 package kompute
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -50,8 +51,12 @@ func (c *cpuRegion) partsOf(s *Stream, i int) (parts []workers.Part, err error) 
 	}
 	if call.stages == nil {
 		op := c.ops[call.Call]
+		params, own := op.Params, slices.Clone(arrays)
+		op.Params = slices.Clone(params)
 		return []workers.Part{{Units: 1, Cost: 500 + float64(bytes)/16, Run: func(*workers.Context, int, int) error {
-			return s.runOnHost(op, arrays)
+			copy(own, arrays) // the function may change both
+			copy(op.Params, params)
+			return s.runOnHost(op, own)
 		}}}, nil
 	}
 	var scratch []float32

@@ -69,6 +69,44 @@ func TestRegionsShareMemory(t *testing.T) {
 	})
 }
 
+// Memory of a region that was closed while its replays run is free when they are done. A capture that needs it waits.
+func TestACaptureWaitsForMemory(t *testing.T) {
+	for name, capture := range map[string]func(s *Stream, x *Tensor[float32], n int) []*Tensor[float32]{
+		"transients": func(s *Stream, x *Tensor[float32], n int) []*Tensor[float32] {
+			var list []*Tensor[float32]
+			for range n + 2 {
+				list = append(list, run(s, "neg", x))
+			}
+			y := list[0]
+			for _, z := range list[1:] {
+				y = run(s, "add", y, z)
+			}
+			return []*Tensor[float32]{Result(s, y)}
+		},
+		"results": func(s *Stream, x *Tensor[float32], n int) (results []*Tensor[float32]) {
+			for range n {
+				results = append(results, Result(s, run(s, "neg", x)))
+			}
+			return results
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := vulkanOrSkip(t, WithMemoryBudget(map[string]int64{"transients": 160 << 20, "results": 64 << 20}[name]))
+			s := newStream(t, d)
+			x := tensor(t, d, make([]float32, 1<<22))
+			for _, n := range []int{1, 3} {
+				var results []*Tensor[float32]
+				r := captureTest(t, s, func(s *Stream) { results = capture(s, x, n) })
+				require.NoError(t, r.ReplayN(bg, 5))
+				require.NoError(t, r.Close())
+				for _, y := range results {
+					require.NoError(t, y.Close())
+				}
+			}
+		})
+	}
+}
+
 // Transients that are alive at the same time never share bytes.
 func TestPlannedTransientsAreApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -83,7 +83,7 @@ func (o Operation) check() error {
 		return err
 	}
 	for _, t := range o.tensors {
-		if t == nil {
+		if t == nil || t.View() == nil {
 			return fmt.Errorf("nil tensor: %w", ErrInvalid)
 		}
 		if err := t.Err(); err != nil {

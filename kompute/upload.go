@@ -15,7 +15,7 @@ import "fmt"
 func (s *Stream) Upload(tensors ...AnyTensor) {
 	s = s.made()
 	for i, t := range tensors {
-		if t == nil {
+		if t == nil || t.View() == nil {
 			s.Fail(fmt.Errorf("upload: tensor %d is nil: %w", i, ErrInvalid))
 			return
 		}

@@ -2,6 +2,7 @@ package kompute
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/kompute-go/kompute-go/internal/array"
@@ -22,6 +23,7 @@ func (q *vulkanQueue) fallback(op Op, reason string) error {
 	q.s.countFallback(op.Name, reason)
 	d.mu.Unlock()
 	d.logFallback(&op, reason)
+	op.Params = slices.Clone(op.Params) // the function may change them
 	f := hostRun{q: q, op: op, arrays: make([]array.Array, len(op.Args)), reads: make([]*vulkanRead, len(op.Args))}
 	defer f.close()
 	if err := f.bringDown(q.s.context()); err != nil {
@@ -98,6 +100,9 @@ func (f *hostRun) await(ctx context.Context, i int, r *vulkanRead) error {
 // makeRoom gives a written operand its own contiguous memory, with the content
 // that the op may read.
 func (f *hostRun) makeRoom(i int, a Arg) error {
+	if overlaps(a.View.layout) {
+		return f.q.s.located(f.op, "a written operand repeats elements", ErrInvalid)
+	}
 	l, err := array.Contiguous(a.View.layout.Shape...)
 	if err != nil {
 		return err

@@ -111,11 +111,11 @@ int64_t MemoryPlan::index_of(const Buffer *buffer) const {
 void MemoryPlan::allocate(Device &device, Program &program, Arenas &arenas) {
     known_.clear(); // the buffers of planned tensors are gone
     for (size_t i = 0; i < first_awaited_; i++) {
-        shared_.push_back(arenas.take(device.memory(), arena_bytes_[i], shared_));
+        shared_.push_back(or_when_done(device, [&] { return arenas.take(device.memory(), arena_bytes_[i], shared_); }));
         arenas_.push_back(shared_.back()->buffer);
     }
     for (size_t i = first_awaited_; i < arena_bytes_.size(); i++) {
-        arenas_.push_back(device.memory().allocate(arena_bytes_[i]));
+        arenas_.push_back(or_when_done(device, [&] { return device.memory().allocate(arena_bytes_[i]); }));
         const std::shared_ptr<Buffer> &arena = arenas_.back();
         arena->close();
         program.begin_missing({arena->handle(), arena->offset(), arena_bytes_[i], KPX_WRITE, arena, arena.get()});
@@ -130,7 +130,7 @@ void MemoryPlan::allocate(Device &device, Program &program, Arenas &arenas) {
             use.owner = arena;
             use.storage = arena.get();
         } else if (use.storage != nullptr) {
-            device.memory().place(*use.storage);
+            or_when_done(device, [&] { device.memory().place(*use.storage); });
             use.resolve();
         }
     }

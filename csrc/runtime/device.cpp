@@ -251,11 +251,15 @@ void Device::collect() {
     }
 }
 
+void Device::await_work() {
+    for (const std::shared_ptr<Stream> &stream : streams()) {
+        stream->timeline()->wait(stream->timeline()->queued(), UINT64_MAX);
+    }
+}
+
 void Device::settle() {
     try {
-        for (const std::shared_ptr<Stream> &stream : streams()) { // which detects a hang, unlike vkDeviceWaitIdle
-            stream->timeline()->wait(stream->timeline()->queued(), UINT64_MAX);
-        }
+        await_work(); // which detects a hang, unlike vkDeviceWaitIdle
     } catch (const Error &) { // unless the device is lost, it is waited for below
     }
     std::vector<std::unique_lock<std::mutex>> locks;

@@ -10,6 +10,7 @@
 
 #include <vulkan/vulkan.hpp>
 
+#include "abi/error.hpp"
 #include "cache/change_log.hpp"
 #include "cache/host_memory.hpp"
 #include "fusion/passes.hpp"
@@ -82,6 +83,8 @@ class Device : public std::enable_shared_from_this<Device> {
     void add_stream(const std::shared_ptr<Stream> &stream);
     // Releases what finished work of any stream still holds.
     void collect();
+    // Waits until all work is done that the driver has. The caller does not hold the mutex.
+    void await_work();
     // Waits until no queue has work, then saves the pipeline cache.
     void settle();
 
@@ -158,5 +161,19 @@ class Device : public std::enable_shared_from_this<Device> {
     std::mutex mutex_; // guards what follows
     std::vector<std::weak_ptr<Stream>> streams_;
 };
+
+// make(), and if memory runs out, again when all work is done that the driver has: it may hold memory that its owner has
+// closed. The caller does not hold the device's mutex.
+template <typename Make> auto or_when_done(Device &device, Make make) -> decltype(make()) {
+    try {
+        return make();
+    } catch (const Error &e) {
+        if (e.code != KPX_OUT_OF_MEMORY) {
+            throw;
+        }
+    }
+    device.await_work();
+    return make();
+}
 
 } // namespace kpx

@@ -111,15 +111,20 @@ std::shared_ptr<Region> end_capture(Stream &stream) {
     const std::shared_ptr<Device> &device = stream.device();
     std::unique_ptr<Capture> captured; // until the region uses the tensors
     std::vector<RegionUse> uses;
-    {
+    or_when_done(*device, [&] {
         Lock lock(device->mutex());
-        captured = stream.take_capture();
-        uses = captured->release_own(); // which are planned into new memory
+        if (!captured) {
+            captured = stream.take_capture();
+            uses = captured->release_own(); // which are planned into new memory
+        }
         for (const RegionUse &use : uses) {
             if (use.tensor->buffer) {
                 device->memory().place(*use.tensor->buffer);
             }
         }
+    });
+    {
+        Lock lock(device->mutex());
         stream.report_refused();
         stream.submit_pending(); // uploads that the region needs
     }
