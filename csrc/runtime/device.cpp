@@ -259,7 +259,7 @@ void Device::await_work() {
 
 void Device::settle() {
     try {
-        await_work(); // which detects a hang, unlike vkDeviceWaitIdle
+        await_work();         // which detects a hang, unlike vkDeviceWaitIdle
     } catch (const Error &) { // unless the device is lost, it is waited for below
     }
     std::vector<std::unique_lock<std::mutex>> locks;

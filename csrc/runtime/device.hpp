@@ -162,8 +162,8 @@ class Device : public std::enable_shared_from_this<Device> {
     std::vector<std::weak_ptr<Stream>> streams_;
 };
 
-// make(), and if memory runs out, again when all work is done that the driver has: it may hold memory that its owner has
-// closed. The caller does not hold the device's mutex.
+// make(), and if memory runs out, again when all work is done that the driver has: it may hold memory that its owner
+// has closed. The caller does not hold the device's mutex.
 template <typename Make> auto or_when_done(Device &device, Make make) -> decltype(make()) {
     try {
         return make();
