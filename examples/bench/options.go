@@ -43,22 +43,42 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{}
 	fs := cli.NewFlags("bench", "Measures how fast a language model reads and writes tokens on a device, and where\n"+
 		"their time goes: on random weights of a known shape, or on a checkpoint.")
+	l := o.addFlags(fs)
+	if err := fs.Parse(args, stdout); err != nil {
+		return nil, err
+	}
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if err := errors.Join(o.readLists(l, given), fs.NoArguments("")); err != nil {
+		return nil, err // what could not be read cannot be checked either
+	}
+	if err := o.checkIgnored(given); err != nil {
+		return nil, err
+	}
+	o.sampling.TopP = cli.TopP(o.sampling.TopP)
+	return o, o.check()
+}
+
+// lists are flags with several values.
+type lists struct{ prompts, gens, depths, batch, threads, sizes, rows *string }
+
+func (o *options) addFlags(fs *cli.Flags) (l lists) {
 	fs.StringVar(&o.model, "model", "", "checkpoint `folder` to measure (default: one of --shape with random weights)")
 	fs.StringVar(&o.shape, "shape", "qwen3-0.6b", "`shape` to make: tiny, qwen3-0.6b, qwen3-1.7b, qwen3-4b, qwen3-8b; or demo, the embedded model")
 	fs.StringVar(&o.packing, "packing", defaultPacking, "`form` of the random weights: BITSgGROUP for affine codes, or mxfp4, nvfp4, mxfp8")
 	fs.StringVar(&o.out, "out", "", "`folder` to make the checkpoint with random weights in, and to keep (default: a temporary one)")
 	fs.StringVar(&o.device, "device", "auto", "`device`: auto, cpu, vulkan, vulkan:INDEX, vulkan:NAME or vulkan:UUID; with --batch also several, separated by commas, which share the clients")
 	fs.Uint64Var(&o.seed, "seed", 0, "seed of the random weights and prompts")
-	prompts := fs.String("n-prompt", "512", "prompt `lengths` to measure, with commas; 0: none")
-	gens := fs.String("n-gen", "128", "numbers of `tokens` to make, with commas; 0: none")
-	depths := fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
-	batch := fs.String("batch", "", "`numbers` of clients, with commas: how fast an engine answers that many requests at once")
+	l.prompts = fs.String("n-prompt", "512", "prompt `lengths` to measure, with commas; 0: none")
+	l.gens = fs.String("n-gen", "128", "numbers of `tokens` to make, with commas; 0: none")
+	l.depths = fs.String("n-depth", "0", "`tokens` in the cache before, with commas")
+	l.batch = fs.String("batch", "", "`numbers` of clients, with commas: how fast an engine answers that many requests at once")
 	fs.IntVar(&o.draft, "draft", 0, "with --batch: maximum number of tokens guessed ahead in text that repeats itself")
 	fs.IntVar(&o.context, "context", 0, "with --batch: maximum number of `tokens` of a request that the engine is made for; 0: just as many as are needed (default 0)")
 	fs.IntVar(&o.chunk, "chunk", 0, "with --batch: maximum number of prompt `tokens` in a step; 0: the engine's default (default 0)")
 	fs.StringVar(&o.textFile, "text", "", "with --batch: `file` whose text prompts are made of (default: random tokens)")
 	o.loading.AddFlags(fs.FlagSet)
-	threads := fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
+	l.threads = fs.String("threads", "", "`numbers` of threads of the CPU backend, with commas: how fast it is with each, instead of with all")
 	fs.IntVar(&o.reps, "repetitions", 5, "repetitions of each test; their median is printed, of an even number the mean of the middle two")
 	for letter, name := range map[string]string{"p": "n-prompt", "n": "n-gen", "d": "n-depth", "r": "repetitions"} {
 		fs.Letter(letter, name)
@@ -82,42 +102,40 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	fs.IntVar(&o.special, "special-clients", 0, "with --batch: how many `clients` ask for penalties, --logprobs and --schema; 0: all (default 0)")
 	fs.BoolVar(&o.json, "json", false, "print one JSON object instead of tables")
 	fs.StringVar(&o.ops, "ops", "", "measure `ops` instead of a model: all, or basenames separated by commas")
-	sizes := fs.String("sizes", "", "with --ops: `elements` of the large operand, with commas (default: three sizes)")
-	rows := fs.String("rows", "", "with --ops: `rows` of x in quantized products, with commas (default: 512)")
+	l.sizes = fs.String("sizes", "", "with --ops: `elements` of the large operand, with commas (default: three sizes)")
+	l.rows = fs.String("rows", "", "with --ops: `rows` of x in quantized products, with commas (default: 512)")
 	fs.StringVar(&o.plot, "plot", "",
 		"draw the results to `file`, .svg or .png, by the program benchplot beside this one; not with --threads")
-	if err := fs.Parse(args, stdout); err != nil {
-		return nil, err
+	return l
+}
+
+// readLists reads the lists, without a default only those that were given.
+func (o *options) readLists(l lists, given map[string]bool) error {
+	var errs []error
+	read := func(into *[]int, name, list string, least, most int) {
+		out, err := numbers(name, list, least, most)
+		*into, errs = out, append(errs, err)
 	}
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	var errs [8]error
+	read(&o.prompts, "n-prompt", *l.prompts, 0, math.MaxInt32)
+	read(&o.gens, "n-gen", *l.gens, 0, math.MaxInt32)
+	read(&o.depths, "n-depth", *l.depths, 0, math.MaxInt32)
+	if given["threads"] {
+		read(&o.threads, "threads", *l.threads, 0, math.MaxInt32)
+	}
 	if given["sizes"] {
-		o.sizes, errs[4] = counts("sizes", *sizes, mostElements)
+		read(&o.sizes, "sizes", *l.sizes, 1, mostElements)
 	}
 	if given["rows"] {
-		o.rows, errs[5] = counts("rows", *rows, mostRows)
+		read(&o.rows, "rows", *l.rows, 1, mostRows)
 	}
 	if given["ops"] {
-		o.opNames, errs[6] = opList(o.ops)
+		out, err := opList(o.ops)
+		o.opNames, errs = out, append(errs, err)
 	}
-	o.prompts, errs[0] = numbers("n-prompt", *prompts)
-	o.gens, errs[1] = numbers("n-gen", *gens)
-	o.depths, errs[2] = numbers("n-depth", *depths)
 	if given["batch"] {
-		o.batch, errs[7] = counts("batch", *batch, math.MaxInt32)
+		read(&o.batch, "batch", *l.batch, 1, math.MaxInt32)
 	}
-	if given["threads"] {
-		o.threads, errs[3] = numbers("threads", *threads)
-	}
-	if err := errors.Join(append(errs[:], fs.NoArguments(""))...); err != nil {
-		return nil, err // what could not be read cannot be checked either
-	}
-	if err := o.checkIgnored(given); err != nil {
-		return nil, err
-	}
-	o.sampling.TopP = cli.TopP(o.sampling.TopP)
-	return o, o.check()
+	return errors.Join(errs...)
 }
 
 // The largest operands of --ops: most GPUs cannot bind more than 4 GiB of float32 at once.
@@ -126,29 +144,16 @@ const (
 	mostRows     = 1 << 20 // of 1,024 elements
 )
 
-// numbers reads numbers with commas. They fit 32 bits, so that sums and products of two of them fit an int.
-func numbers(flagName, list string) ([]int, error) {
+// numbers reads numbers from least to most, with commas. They fit 32 bits, so that sums and products of two of them fit
+// an int.
+func numbers(flagName, list string, least, most int) ([]int, error) {
 	var out []int
 	for _, word := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
-		if err != nil || n < 0 || n > math.MaxInt32 {
-			return nil, fmt.Errorf("--%s: %q is not a number from 0 to %d", flagName, word, math.MaxInt32)
+		if err != nil || n < least || n > most {
+			return nil, fmt.Errorf("--%s: %q is not a number from %d to %d", flagName, word, least, most)
 		}
 		out = append(out, n)
-	}
-	return out, nil
-}
-
-// counts reads numbers from 1 to most.
-func counts(flagName, list string, most int) ([]int, error) {
-	out, err := numbers(flagName, list)
-	switch {
-	case err != nil:
-		return nil, err
-	case slices.Contains(out, 0):
-		return nil, fmt.Errorf("--%s: 0 is less than 1", flagName)
-	case slices.Max(out) > most:
-		return nil, fmt.Errorf("--%s: %d is more than %d", flagName, slices.Max(out), most)
 	}
 	return out, nil
 }

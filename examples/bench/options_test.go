@@ -78,8 +78,8 @@ func TestHugeNumbers(t *testing.T) {
 		requireRefused(t, "--presence-penalty and --frequency-penalty: want numbers", "--batch", "1", name, "-Inf")
 		requireRefused(t, "--presence-penalty and --frequency-penalty: want numbers", "--batch", "1", name, "NaN")
 	}
-	requireRefused(t, "--sizes: 1073741825 is more than", "--ops", "copy", "--sizes", "4096,1073741825")
-	requireRefused(t, "--rows: 1048577 is more than", "--ops", "quantized_matmul", "--sizes", "4096", "--rows", "1048577")
+	requireRefused(t, `--sizes: "1073741825" is not a number from 1 to`, "--ops", "copy", "--sizes", "4096,1073741825")
+	requireRefused(t, `--rows: "1048577" is not a number from 1 to`, "--ops", "quantized_matmul", "--sizes", "4096", "--rows", "1048577")
 	const context = "exceed the model's context of 4096"
 	requireRefused(t, "pp2147483647: 2147483647 tokens "+context, "-p", "2147483647")
 	requireRefused(t, "pp4096 @ d1: 4097 tokens "+context, "-p", "4096", "-n", "0", "-d", "1")
