@@ -100,7 +100,7 @@ func TestBudgetBeyondTheMachine(t *testing.T) {
 	if d.Info().MemoryTotal == 0 {
 		t.Skip("the machine's memory is not known here")
 	}
-	_, err := Zeros[float32](d, 1<<44)
+	_, err := Zeros[float32](d, 1<<22, 1<<22)
 	require.ErrorIs(t, err, ErrOutOfMemory)
 }
 

@@ -53,7 +53,7 @@ func TestFallbackRefusesRepeatedElements(t *testing.T) {
 	d := vulkanOrSkip(t)
 	s := newStream(t, d)
 	x := tensor(t, d, []float32{1})
-	wide := closing(t, x.Broadcast(1<<60))
+	wide := closing(t, x.Broadcast(1<<30, 1<<30))
 	s.Enqueue(Op{Name: "my_op", Args: []Arg{InOut(wide.View())}, CPU: func([]array.Array, []byte) error { return nil }})
 	require.ErrorIs(t, s.Synchronize(bg), ErrInvalid)
 }

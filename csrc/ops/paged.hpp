@@ -19,8 +19,8 @@ int64_t cache_head(const Array &pages);
 // Throws KPX_INVALID if they are pages of codes and not in words, which Go checks.
 void check_cache_words(const Array &pages);
 
-// New tokens' heads whose product exists only as sums of parts, which are still to be added up (heads_of_sums.glsl). q, k
-// and v of a call then say where they would begin among the sums of the first part, in elements of these, and which
+// New tokens' heads whose product exists only as sums of parts, which are still to be added up (heads_of_sums.glsl). q,
+// k and v of a call then say where they would begin among the sums of the first part, in elements of these, and which
 // type they would have.
 struct HeadSums {
     uint32_t cols = 0; // of the product's x. 0: the heads are there
