@@ -14,8 +14,8 @@ namespace kpx {
 struct Arena {
     std::shared_ptr<Buffer> buffer;
     uint64_t bytes;
-    // When the last replay that uses it is done; null: there was none. A replay on another stream must wait for it. Guarded by the
-    // device's mutex.
+    // When the last replay that uses it is done; null: there was none. A replay on another stream must wait for it.
+    // Guarded by the device's mutex.
     std::shared_ptr<Timeline> timeline;
     uint64_t value = 0;
 };
