@@ -284,13 +284,6 @@ func TestOpenFile(t *testing.T) {
 	require.ErrorIs(t, err, checkpoint.ErrFormat)
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // FuzzSafetensors: any bytes are refused with a FormatError, or give tensors
 // that cover the data exactly and can be written again.
 func FuzzSafetensors(f *testing.F) {
