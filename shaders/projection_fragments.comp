@@ -1,4 +1,4 @@
-// Products of more than 8 rows of x with affine codes of 4 bits: the columns are divided among workgroups as in
+// Products of several rows of x with affine codes of 4 bits: the columns are divided among workgroups as in
 // projection_parts, and the sums of parts are put together in the same way. But lanes make matrices of float16 in their
 // registers (fragments.glsl), so codes take no detour through shared memory.
 //
@@ -38,6 +38,7 @@ layout(constant_id = 8) const uint TEAMS = 8;
 layout(constant_id = 9) const uint TURNS = 1; // pairs of tiles of a team
 layout(constant_id = 10) const uint NORM = 0; // 1: without gain, 2: with
 layout(constant_id = 13) const uint DIGITS_OF_X = 2; // 1 or 2
+layout(constant_id = 14) const uint SIDE = 16;       // rows of x: 16 or 8
 
 TENSOR_IN(0, x, 11)
 QUADS_IN(0, x)
@@ -55,7 +56,7 @@ const uint RUN = PART / CHUNK;                              // chunks of a part
 const uint PARTS = (UNITS + PART - 1) / PART;
 const bool EVEN = UNITS % PART == 0;
 const uint THREADS = TEAMS * 32;
-const uint SIDE = 16, BLOCKS = SIDE / 8;            // rows of x, and of them matrices
+const uint BLOCKS = SIDE / 8;                       // matrices of rows of x
 const uint TILES = 2, PAIR_ROWS = 16 * TILES;       // that a team has at a time
 const uint HELD = 4;                                // chunks whose scales a team holds at a time
 const uint LAST_GROUP = (UNITS - 1) >> GROUP_SHIFT; // of a row of w

@@ -64,11 +64,11 @@ PartTiles plan_part_tiles(const DeviceTraits &device, const ProjectionShape &sha
 // How projection_fragments is launched.
 struct FragmentTiles {
     static constexpr uint32_t kPart = 16, kMostChunk = 4;          // units of 32 columns
-    static constexpr uint32_t kSide = 16;                          // rows of x of a workgroup
     static constexpr uint32_t kTiles = 2, kPairRows = 16 * kTiles; // that a team has at a time
     static constexpr uint32_t kMostTeams = 8;
     static constexpr uint32_t kHeldChunks = 4; // whose scales a team holds at a time
 
+    uint32_t side; // rows of x of a workgroup: 16 or 8
     uint32_t teams, turns;
 
     uint32_t threads() const { return teams * 32; }
@@ -77,7 +77,7 @@ struct FragmentTiles {
 
 // The cheapest launch for matrices of so many tiles of 16 rows each, where others is how many workgroups have the same
 // rows of them; no teams if there is none.
-FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t group_size, int64_t others,
+FragmentTiles plan_fragments(const DeviceTraits &device, uint32_t side, uint32_t group_size, int64_t others,
                              const std::vector<int64_t> &tiles);
 
 // The number of lanes of a slice, for a row of that many units of 32 columns with such spans. It determines the order

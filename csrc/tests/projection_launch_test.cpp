@@ -189,10 +189,11 @@ TEST(launches_of_fragments_fit) {
     for (uint32_t bytes : {32768u, 49152u}) {
         RecordedLowering lowering;
         lowering.traits.max_shared_bytes = bytes;
-        for (uint32_t group : {32u, 64u, 128u}) {
+        for (const auto &[side, group] : {std::pair(16u, 32u), {16u, 64u}, {16u, 128u}, {8u, 128u}}) {
             for (int64_t tiles : {2, 63, 1216, 9496}) {
-                const kpx::FragmentTiles t = kpx::plan_fragments(lowering.traits, group, 5, {tiles, 2, tiles / 2 + 1});
-                CHECK((t.teams == 0) == (bytes == 32768)); // which digits alone take
+                const kpx::FragmentTiles t =
+                    kpx::plan_fragments(lowering.traits, side, group, 5, {tiles, 2, tiles / 2 + 1});
+                CHECK((t.teams == 0) == (bytes == 32768 && side == 16)); // which digits alone take
                 CHECK(t.teams == 0 || (t.turns > 0 && (t.turns - 1) * t.teams * 2 < tiles));
                 CHECK(t.teams == 0 || t.shared_bytes(group) <= bytes);
             }

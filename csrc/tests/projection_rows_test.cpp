@@ -235,7 +235,11 @@ TEST(a_row_has_the_same_bits_by_matrices_made_in_registers) {
                                   {33, 512, 400, 128, 1, 4, 0, DT_FLOAT32, 0.0f, kNan},
                                   {33, 512, 400, 128, 1, 4, 0, DT_FLOAT32, 0.0f, kInfinity},
                                   {49, 2560, 400, 128, 0, 4, 0, DT_BFLOAT16},
-                                  {37, 640, 384, 128, 1, 4, 0, DT_FLOAT16}};
+                                  {37, 640, 384, 128, 1, 4, 0, DT_FLOAT16},
+                                  {3, 2560, 12000, 128, 0}, // a block of eight rows, if there are many columns
+                                  {8, 4096, 8000, 128, 1},
+                                  {5, 9728, 4000, 128, 0, 4, 0, DT_BFLOAT16},
+                                  {7, 2048, 12000, 128, 1, 4, 0, DT_FLOAT32, 0.0f, kNan}};
     for (const Rows &c : cases) {
         check_rows(device, c);
     }

@@ -221,6 +221,6 @@ std::vector<std::string> kernels(int64_t rows, bool attends) {
 
 TEST(heads_of_4b_on_a_large_gpu) {
     using namespace kpx::spec;
-    CHECK((kernels(8, true) == std::vector<std::string>{projection_parts::kKernel, paged_step::kKernel}));
+    CHECK((kernels(8, true) == std::vector<std::string>{projection_fragments::kKernel, paged_step::kKernel}));
     CHECK((kernels(32, false) == std::vector<std::string>{projection_fragments::kKernel, paged_heads::kKernel}));
 }
