@@ -98,7 +98,7 @@ func (s *Server) chat(ctx context.Context, m *loaded, q *chatRequest) (*generati
 		}
 		g.bare = toolNames(tools)
 	}
-	if ids, err = g.constrain(m, q, ids); err != nil {
+	if ids, err = g.constrain(ctx, m, q, ids); err != nil {
 		return nil, nil, err
 	}
 	if g.continues && g.grammar != nil && g.trigger == "" {
@@ -141,7 +141,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request, m *loaded, 
 		id: "cmpl-" + rand.Text(), began: noteOf(r.Context()).start,
 		logprobs: q.Logprobs != nil, top: first(q.Logprobs, nil, 0),
 	}
-	if g.grammar, err = q.form.grammar(m, nil); err != nil {
+	if g.grammar, err = q.form.grammar(r.Context(), m, nil); err != nil {
 		return err
 	}
 	return s.run(w, r, m, g, &q.common, prompts)

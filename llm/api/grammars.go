@@ -1,8 +1,11 @@
 package api
 
 import (
+	"context"
+	"crypto/sha256"
 	stdjson "encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,9 +21,13 @@ import (
 // grammars are compiled forms of answers, which are kept because requests repeat them.
 type grammars struct {
 	vocabulary func() *grammar.Vocabulary
+	compiling  chan struct{} // one for each grammar that may be compiled
 	mu         sync.Mutex
-	compiled   map[string]*grammar.Grammar
+	compiled   map[formsKey]*grammar.Grammar
 }
+
+// formsKey stands for the forms of a grammar, which may be as long as a body.
+type formsKey [sha256.Size]byte
 
 // maxGrammars is the maximum number of grammars kept.
 const maxGrammars = 64
@@ -28,20 +35,42 @@ const maxGrammars = 64
 func newGrammars(t *tokenizer.Tokenizer, size int) *grammars {
 	return &grammars{
 		vocabulary: sync.OnceValue(func() *grammar.Vocabulary { return grammar.NewVocabulary(t, size) }),
-		compiled:   map[string]*grammar.Grammar{},
+		compiling:  make(chan struct{}, runtime.GOMAXPROCS(0)), compiled: map[formsKey]*grammar.Grammar{},
 	}
 }
 
-// compile returns the grammar of texts of one of these forms, which may be that of calls of tools.
-func (g *grammars) compile(tools []stdjson.RawMessage, forms ...grammar.Alternative) (*grammar.Grammar, error) {
-	key := ""
+// keyOf returns the key of these forms.
+func keyOf(forms []grammar.Alternative) (key formsKey) {
+	h := sha256.New()
 	for _, a := range forms {
-		key += fmt.Sprintf("%q %q %q %q %q\n", a.Before, a.Schema, a.Regexp, a.GBNF, a.After)
+		for _, text := range []string{a.Before, string(a.Schema), a.Regexp, a.GBNF, a.After} {
+			fmt.Fprintf(h, "%d %s", len(text), text) // the length, so that no two lists of texts are the same bytes
+		}
 	}
+	h.Sum(key[:0])
+	return key
+}
+
+func (g *grammars) known(key formsKey) *grammar.Grammar {
 	g.mu.Lock()
-	known := g.compiled[key]
-	g.mu.Unlock()
-	if known != nil {
+	defer g.mu.Unlock()
+	return g.compiled[key]
+}
+
+// compile returns the grammar of texts of one of these forms, which may be that of calls of tools. Only a few are
+// compiled at once, because each takes a processor, and may take much memory.
+func (g *grammars) compile(ctx context.Context, tools []stdjson.RawMessage, forms ...grammar.Alternative) (*grammar.Grammar, error) {
+	key := keyOf(forms)
+	if known := g.known(key); known != nil {
+		return known, nil
+	}
+	select {
+	case g.compiling <- struct{}{}:
+		defer func() { <-g.compiling }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if known := g.known(key); known != nil { // another request compiled it meanwhile
 		return known, nil
 	}
 	out, err := grammar.CompileAny(g.vocabulary(), forms...)
@@ -60,22 +89,30 @@ func (g *grammars) compile(tools []stdjson.RawMessage, forms ...grammar.Alternat
 	return out, nil
 }
 
+// wrongForm names the field of a form that cannot be compiled, unless the request has ended before it was.
+func wrongForm(ctx context.Context, param string, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return bad(param, "%v", err)
+}
+
 // grammar returns the grammar of the answer, nil for none.
-func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
+func (q *chatRequest) grammar(ctx context.Context, m *loaded) (*grammar.Grammar, error) {
 	tools, must, err := q.callable()
 	if err != nil {
 		return nil, err
 	}
 	if !must {
-		return q.form.grammar(m, tools)
+		return q.form.grammar(ctx, m, tools)
 	}
 	call, err := callForm(tools, exactly)
 	if err != nil {
 		return nil, err
 	}
-	out, err := m.grammars.compile(tools, call)
+	out, err := m.grammars.compile(ctx, tools, call)
 	if err != nil {
-		return nil, bad("tools", "%v", err)
+		return nil, wrongForm(ctx, "tools", err)
 	}
 	return out, nil
 }
@@ -83,7 +120,7 @@ func (q *chatRequest) grammar(m *loaded) (*grammar.Grammar, error) {
 // grammar is that of an answer of the form, or of a call of one of the tools; nil: there is no form. If
 // a tool's parameters have keywords that grammars do not support, or allow what is no object, the
 // arguments of all tools may be any object. If even that cannot be compiled, only the form is allowed.
-func (f *form) grammar(m *loaded, tools []stdjson.RawMessage) (*grammar.Grammar, error) {
+func (f *form) grammar(ctx context.Context, m *loaded, tools []stdjson.RawMessage) (*grammar.Grammar, error) {
 	param, form, err := f.required()
 	if err != nil || param == "" {
 		return nil, err
@@ -94,14 +131,14 @@ func (f *form) grammar(m *loaded, tools []stdjson.RawMessage) (*grammar.Grammar,
 			if err != nil {
 				return nil, err
 			}
-			if out, err := m.grammars.compile(tools, form, call); err == nil {
+			if out, err := m.grammars.compile(ctx, tools, form, call); err == nil {
 				return out, nil
 			}
 		}
 	}
-	out, err := m.grammars.compile(nil, form)
+	out, err := m.grammars.compile(ctx, nil, form)
 	if err != nil {
-		return nil, bad(param, "%v", err)
+		return nil, wrongForm(ctx, param, err)
 	}
 	return out, nil
 }
@@ -118,7 +155,7 @@ func loosely(tool) bool { return false }
 
 // calls is the grammar of what follows each callTag, if the model writes that tag, and a tool is strict or not all may
 // be called: then one that may is called, and the arguments of strict tools fit their parameters. It is nil otherwise.
-func (q *chatRequest) calls(m *loaded) (*grammar.Grammar, error) {
+func (q *chatRequest) calls(ctx context.Context, m *loaded) (*grammar.Grammar, error) {
 	tools, _, err := q.callable()
 	if err != nil || !m.folder.Template.Writes(callTag) {
 		return nil, err
@@ -136,9 +173,9 @@ func (q *chatRequest) calls(m *loaded) (*grammar.Grammar, error) {
 		return nil, err
 	}
 	call.Before = "\n" // the tag has come
-	out, err := m.grammars.compile(tools, call)
+	out, err := m.grammars.compile(ctx, tools, call)
 	if err != nil {
-		return nil, bad("tools", "strict: %v", err)
+		return nil, wrongForm(ctx, "tools", fmt.Errorf("strict: %w", err))
 	}
 	return out, nil
 }
@@ -217,13 +254,13 @@ func onlyObjects(g *grammar.Grammar, tools []stdjson.RawMessage, before string) 
 // constrain restricts the answer to a grammar, after the model's thoughts. A model
 // that thinks by default is made to begin its thoughts in the prompt, so that their
 // end is certain.
-func (g *generation) constrain(m *loaded, q *chatRequest, ids []int) ([]int, error) {
+func (g *generation) constrain(ctx context.Context, m *loaded, q *chatRequest, ids []int) ([]int, error) {
 	var err error
-	if g.grammar, err = q.grammar(m); err != nil {
+	if g.grammar, err = q.grammar(ctx, m); err != nil {
 		return ids, err
 	}
 	if g.grammar == nil {
-		if g.grammar, err = q.calls(m); g.grammar != nil {
+		if g.grammar, err = q.calls(ctx, m); g.grammar != nil {
 			g.trigger = callTag
 		}
 		return ids, err

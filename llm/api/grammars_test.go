@@ -8,12 +8,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kompute-go/kompute-go/llm/chat"
 	"github.com/kompute-go/kompute-go/llm/engine"
+	"github.com/kompute-go/kompute-go/llm/grammar"
 )
 
 // The arguments of a forced call are an object, also where the function's parameters do not say so.
@@ -35,7 +37,7 @@ func TestForcedArguments(t *testing.T) {
 		`{"$ref":"#/$defs/p","$defs":{"p":{"properties":{"a":{"$ref":"#/$defs/a"}}},"a":{"type":"integer"}}}`: `{"a":1}`,
 	} {
 		q, _ := forced(parameters)
-		g, err := q.grammar(s.model.Load())
+		g, err := q.grammar(t.Context(), s.model.Load())
 		require.NoError(t, err, parameters)
 		call := g.Matcher()
 		require.True(t, call.AcceptText("<tool_call>\n"+`{"name":"f","arguments":`), parameters)
@@ -56,7 +58,7 @@ func TestForcedArguments(t *testing.T) {
 		require.Contains(t, a.Error.Message, `the parameters of "f" allow values that are not objects`, parameters)
 		// Where a call is not required, any object may be its arguments.
 		q.ToolChoice, q.ResponseFormat = jsontext.Value(`"auto"`), &responseFormat{Type: "json_object"}
-		g, err := q.grammar(s.model.Load())
+		g, err := q.grammar(t.Context(), s.model.Load())
 		require.NoError(t, err, parameters)
 		call := g.Matcher()
 		require.True(t, call.AcceptText("<tool_call>\n"+`{"name":"f","arguments":`), parameters)
@@ -93,6 +95,7 @@ func TestForms(t *testing.T) {
 	for fields, param := range map[string]string{
 		`"grammar":"root ::= x"`:                                          "grammar",
 		`"guided_regex":"("`:                                              "guided_regex",
+		`"regex":"` + strings.Repeat("a", 200_000) + `"`:                  "regex",
 		`"json_schema":{"not":true}`:                                      "json_schema",
 		`"guided_json":true,"grammar":"root ::= \"a\""`:                   "guided_json",
 		`"structured_outputs":{"regex":"a","choice":["b"]}`:               "structured_outputs.choice",
@@ -105,6 +108,44 @@ func TestForms(t *testing.T) {
 			require.Equal(t, param, a.Error.Param, a.Error.Message)
 		}
 	}
+}
+
+// A grammar waits while as many are compiled as there are processors, until its request ends; a known one does not wait.
+func TestCompilingAtOnce(t *testing.T) {
+	s := start(t, nil, func(c *setting) { c.Timeout = 50 * time.Millisecond })
+	g := s.model.Load().grammars
+	known, err := g.compile(t.Context(), nil, grammar.Alternative{Regexp: "a"})
+	require.NoError(t, err)
+	for range cap(g.compiling) {
+		g.compiling <- struct{}{}
+	}
+	again, err := g.compile(t.Context(), nil, grammar.Alternative{Regexp: "a"})
+	require.NoError(t, err)
+	require.Same(t, known, again)
+	for path, rest := range map[string]string{"/v1/chat/completions": question, "/v1/completions": `"prompt":"Hi"`} {
+		a := s.post(path, `{"regex":"b",`+rest+`}`)
+		require.Equal(t, http.StatusGatewayTimeout, a.status)
+		require.Equal(t, "timeout", a.Error.Code)
+	}
+	<-g.compiling
+	other, err := g.compile(t.Context(), nil, grammar.Alternative{Regexp: "b"})
+	require.NoError(t, err)
+	require.NotSame(t, known, other)
+}
+
+// Forms have the same key only if they are the same.
+func TestKeysOfForms(t *testing.T) {
+	keys := map[formsKey]bool{}
+	all := [][]grammar.Alternative{
+		{{Regexp: "ab"}}, {{GBNF: "ab"}}, {{Schema: []byte("ab")}}, {{Regexp: "a"}, {Regexp: "b"}}, {{Regexp: "b"}, {Regexp: "a"}},
+		{{Regexp: "a", GBNF: "b"}}, {{Regexp: "a", Options: grammar.Options{After: "b"}}}, {{Regexp: "b", Options: grammar.Options{Before: "a"}}},
+		{{Regexp: "a1 b"}}, {{Regexp: "a"}, {}},
+	}
+	for _, forms := range all {
+		require.Equal(t, keyOf(forms), keyOf(slices.Clone(forms)))
+		keys[keyOf(forms)] = true
+	}
+	require.Len(t, keys, len(all))
 }
 
 // Calls of strict tools fit their parameters wherever the model writes them, in each API; the answer is free otherwise.

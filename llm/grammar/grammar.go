@@ -164,6 +164,8 @@ func (b *builder) form(a Alternative) ([]element, error) {
 		return nil, &SyntaxError{Reason: "an alternative has one form"}
 	case a.GBNF != "":
 		return b.gbnf(a.GBNF)
+	case len(a.Regexp) > mostElements: // whose syntax tree alone takes about a hundred times its memory
+		return nil, &SyntaxError{Reason: fmt.Sprintf("%d bytes are more than %d", len(a.Regexp), mostElements)}
 	}
 	re, err := syntax.Parse(a.Regexp, syntax.Perl)
 	if err != nil {

@@ -158,6 +158,9 @@ func TestTokensOfRegexp(t *testing.T) {
 		_, err := CompileRegexp(bad, v, Options{})
 		require.ErrorIs(t, err, ErrSyntax)
 	}
+	_, err = CompileRegexp(strings.Repeat("a", mostElements+1), v, Options{})
+	require.ErrorIs(t, err, ErrSyntax)
+	require.ErrorContains(t, err, "bytes are more than")
 	_, err = CompileAny(v, Alternative{Regexp: "a", Schema: []byte("true")})
 	require.ErrorContains(t, err, "one form")
 }
