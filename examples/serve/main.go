@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	working, abandon := context.WithCancelCause(context.Background())
 	defer abandon(nil)
 	h := &http.Server{
-		Handler: allowOrigins(o.origins, s), TLSConfig: secure, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		Handler: allowOrigins(o.origins, o.ownHosts(listener.Addr(), s)), TLSConfig: secure, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return working },
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 	}

@@ -2,7 +2,9 @@ package main
 
 import (
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -52,4 +54,49 @@ func TestOrigins(t *testing.T) {
 		_, err := parseFlags([]string{"--allow-origin", wrong}, io.Discard)
 		require.Error(t, err, wrong)
 	}
+}
+
+// A page of another site that has the server's address under its own name is refused, if nothing else refuses it.
+func TestHosts(t *testing.T) {
+	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	for _, c := range []struct {
+		ip               string
+		flags            []string
+		allowed, refused []string
+	}{
+		{
+			"127.0.0.1", nil,
+			[]string{"", "localhost", "LOCALHOST.:80", "127.0.0.1:8080", "127.1.2.3", "[::1]:8080", "[::1]", "[::ffff:127.0.0.1]:1"},
+			[]string{"evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", "192.168.0.1:8080", "0.0.0.0:8080", "[::]:8080", ":8080"},
+		},
+		{"::1", []string{"--listen", "Computer:8080"}, []string{"computer:9", "localhost"}, []string{"evil.example", "computer.evil.example"}},
+		{"127.0.0.1", []string{"--allow-origin", "https://Chat.example.com:8443"}, []string{"chat.example.com", "chat.example.com:1"}, []string{"evil.example"}},
+		{"127.0.0.1", []string{"--allow-origin", "*"}, []string{"evil.example"}, nil},
+		{"127.0.0.1", []string{"--api-key", "k"}, []string{"evil.example"}, nil},
+		{"192.168.0.1", nil, []string{"evil.example"}, nil},
+		{"::", nil, []string{"evil.example"}, nil},
+	} {
+		o, err := parseFlags(c.flags, io.Discard)
+		require.NoError(t, err)
+		h := o.ownHosts(&net.TCPAddr{IP: net.ParseIP(c.ip), Port: 8080}, served)
+		for status, hosts := range map[int][]string{http.StatusNoContent: c.allowed, http.StatusForbidden: c.refused} {
+			for _, host := range hosts {
+				r, w := httptest.NewRequest(http.MethodPost, "/v1/completions", nil), httptest.NewRecorder()
+				r.Host = host
+				h.ServeHTTP(w, r)
+				require.Equal(t, status, w.Code, "%s with %s at %s", host, c.flags, c.ip)
+			}
+		}
+	}
+	p := runProgram(t, "--no-warm-up")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+p.address+"/v1/models", nil)
+	require.NoError(t, err)
+	r.Host = "evil.example"
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusForbidden, response.StatusCode)
+	require.Contains(t, string(body), `"code":"forbidden_host"`)
 }
