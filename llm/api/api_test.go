@@ -284,6 +284,20 @@ func TestBadRequests(t *testing.T) {
 		`{"chat_template":"x",` + question + `}`:                                "chat_template: unsupported",
 		`{"n_predict":5,` + question + `}`:                                      "n_predict: unsupported: use max_tokens",
 		`{"web_search_options":{},` + question + `}`:                            "web_search_options: unsupported",
+		`{"n_probs":3,` + question + `}`:                                        "n_probs: unsupported",
+		`{"post_sampling_probs":true,` + question + `}`:                         "post_sampling_probs: unsupported",
+		`{"repeat_last_n":64,` + question + `}`:                                 "repeat_last_n: unsupported",
+		`{"t_max_predict_ms":5,` + question + `}`:                               "t_max_predict_ms: unsupported",
+		`{"lora":[{"id":0,"scale":1}],` + question + `}`:                        "lora: unsupported",
+		`{"thinking_budget_tokens":0,` + question + `}`:                         "thinking_budget_tokens: unsupported",
+		`{"reasoning_budget":0,` + question + `}`:                               "reasoning_budget: unsupported",
+		`{"thinking_token_budget":10,` + question + `}`:                         "thinking_token_budget: unsupported",
+		`{"modalities":["text","audio"],` + question + `}`:                      "modalities: unsupported",
+		`{"include_reasoning":false,` + question + `}`:                          "include_reasoning: unsupported",
+		`{"stop_regex":"a+",` + question + `}`:                                  "stop_regex: unsupported",
+		`{"logprob_token_ids":[1],` + question + `}`:                            "logprob_token_ids: unsupported",
+		`{"detokenize":false,` + question + `}`:                                 "detokenize: unsupported",
+		`{"structural_tag":{},` + question + `}`:                                "structural_tag: unsupported",
 		`{"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`: "depth",
 	}
 	texts := map[string]string{
@@ -317,7 +331,7 @@ func TestBadRequests(t *testing.T) {
 	a := s.post("/v1/chat/completions", `{"user":"me","store":false,"metadata":{"a":[1]},"stop":null,"n":null,"logit_bias":null,"tools":null,"stream_options":null,"seed":-1,"tool_choice":"none","max_tokens":1,`+question+`}`)
 	require.Equal(t, http.StatusOK, a.status)
 	// Values that ask for what is done anyway are not, either: clients send them with every request.
-	a = s.post("/v1/chat/completions", `{"typical_p":1,"tfs_z":1.0,"mirostat":0,"top_n_sigma":-1,"use_beam_search":false,"skip_special_tokens":true,"best_of":1,"bad_words":[ ],"grammar":"","guided_json":null,"repeat_penalty":1,"cache_prompt":true,"max_tokens":1,`+question+`}`)
+	a = s.post("/v1/chat/completions", `{"typical_p":1,"tfs_z":1.0,"mirostat":0,"top_n_sigma":-1,"use_beam_search":false,"skip_special_tokens":true,"best_of":1,"bad_words":[ ],"grammar":"","guided_json":null,"repeat_penalty":1,"cache_prompt":true,"n_probs":0,"post_sampling_probs":false,"repeat_last_n":-1,"t_max_predict_ms":-1,"lora":[],"thinking_budget_tokens":-1,"modalities":["text"],"include_reasoning":true,"stop_regex":[""],"detokenize":true,"structural_tag":null,"max_tokens":1,`+question+`}`)
 	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
 	response, err := s.http.Client().Post(s.url+"/v1/completions", "text/plain", strings.NewReader(`{}`))
 	require.NoError(t, err)

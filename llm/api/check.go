@@ -74,7 +74,7 @@ func (c *common) check(m *loaded) error {
 	c.RepetitionPenalty = cmp.Or(c.RepetitionPenalty, c.RepeatPenalty)
 	others := c.Others
 	c.Others = nil // they may be as long as the body, and the request may run for long
-	return checkForeign(others)
+	return checkForeign(others, foreignFields)
 }
 
 // within reports whether v is in [-limit, limit].

@@ -12,7 +12,7 @@ import (
 // ignore it would give an answer that the client did not ask for.
 type foreign struct {
 	// The values that ask for what is done anyway: bools, texts and float64. Clients send them
-	// with every request. null, an empty text and an empty list count as such values, too.
+	// with every request. null, an empty text and a list of such values count as such values, too.
 	same   []any
 	reason string
 }
@@ -20,6 +20,7 @@ type foreign struct {
 const (
 	noSampler   = "use temperature, top_p, top_k and min_p"
 	otherOutput = "the answer has another form"
+	noBudget    = "thoughts have no limit of their own: use max_tokens, or enable_thinking"
 )
 
 // foreignFields are those of vLLM, llama.cpp, SGLang and OpenAI.
@@ -41,8 +42,15 @@ var foreignFields = map[string]foreign{
 	"bad_words":            {nil, "use logit_bias"},
 	"allowed_token_ids":    {nil, "use logit_bias"},
 	"logits_processors":    {nil, "use logit_bias"},
-	// What the answer is:
-	"n_predict": {[]any{-1.0}, "use max_tokens"},
+	"repeat_last_n":        {[]any{-1.0}, "penalties are for all tokens"},
+	"lora":                 {nil, "this server has no adapters"},
+	// How long the answer is:
+	"n_predict":              {[]any{-1.0}, "use max_tokens"},
+	"t_max_predict_ms":       {[]any{0.0, -1.0}, "use max_tokens"},
+	"stop_regex":             {nil, "use stop"},
+	"thinking_budget_tokens": {[]any{-1.0}, noBudget},
+	"thinking_token_budget":  {[]any{-1.0}, noBudget},
+	"reasoning_budget":       {[]any{-1.0}, noBudget},
 	// Its form:
 	"echo":                       {[]any{false}, "the answer contains only what follows the prompt"},
 	"include_stop_str_in_output": {[]any{false}, "an answer ends before the text of stop"},
@@ -50,7 +58,14 @@ var foreignFields = map[string]foreign{
 	"return_token_ids":           {[]any{false}, otherOutput},
 	"return_tokens_as_token_ids": {[]any{false}, otherOutput},
 	"return_text_in_token_ids":   {[]any{false}, otherOutput},
+	"detokenize":                 {[]any{true}, "answers are text"},
+	"structural_tag":             {nil, "use tools"},
+	"modalities":                 {[]any{"text"}, "this model writes text"},
+	"n_probs":                    {[]any{0.0}, "use logprobs"},
+	"post_sampling_probs":        {[]any{false}, "log-probabilities are those before sampling"},
+	"logprob_token_ids":          {nil, "use top_logprobs"},
 	"prompt_logprobs":            {nil, "log-probabilities are those of the answer"},
+	"include_reasoning":          {[]any{true}, "thoughts are in reasoning_content"},
 	"separate_reasoning":         {[]any{true}, "thoughts are in reasoning_content"},
 	"reasoning_format":           {[]any{"auto", "deepseek"}, "thoughts are in reasoning_content"},
 	// The prompt:
@@ -60,8 +75,20 @@ var foreignFields = map[string]foreign{
 	"web_search_options":     {nil, "this server searches nothing"},
 }
 
-// checkForeign refuses fields among others, the members of a request that are not its own.
-func checkForeign(others jsontext.Value) error {
+// responsesFields are those of /v1/responses, besides foreignFields.
+var responsesFields = map[string]foreign{
+	"include":    {[]any{"reasoning.encrypted_content"}, "a response has no more than its items"},
+	"truncation": {[]any{"disabled"}, "the input is read as a whole"},
+}
+
+// tokenizeFields are those of /tokenize, besides foreignFields for chats.
+var tokenizeFields = map[string]foreign{
+	"parse_special":     {[]any{true}, "special tokens in a text are recognised"},
+	"return_token_strs": {[]any{false}, "the answer has tokens only"},
+}
+
+// checkForeign refuses these fields among others, the members of a request that are not its own.
+func checkForeign(others jsontext.Value, fields map[string]foreign) error {
 	if len(others) == 0 {
 		return nil
 	}
@@ -75,7 +102,7 @@ func checkForeign(others jsontext.Value) error {
 			return jsonError(err)
 		}
 		name := token.String()
-		f, known := foreignFields[name]
+		f, known := fields[name]
 		if !known {
 			if err := d.SkipValue(); err != nil {
 				return jsonError(err)
@@ -95,12 +122,27 @@ func checkForeign(others jsontext.Value) error {
 
 // asksNothing reports whether a value asks for what is done anyway.
 func (f foreign) asksNothing(value jsontext.Value) bool {
+	if value.Kind() != '[' {
+		return f.isSame(value)
+	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(value))
+	if _, err := d.ReadToken(); err != nil {
+		return false
+	}
+	for d.PeekKind() != ']' {
+		if one, err := d.ReadValue(); err != nil || !f.isSame(one) {
+			return false
+		}
+	}
+	return true
+}
+
+// isSame reports whether a value other than a list asks for what is done anyway.
+func (f foreign) isSame(value jsontext.Value) bool {
 	switch value.Kind() {
 	case 'n':
 		return true
-	case '[':
-		return len(bytes.TrimSpace(value[1:len(value)-1])) == 0
-	case '{':
+	case '{', '[':
 		return false
 	}
 	var v any // a bool, a text or a number

@@ -201,7 +201,7 @@ func (q *responseRequest) check() error {
 	case len(q.Input) == 0:
 		return bad("input", "there is none")
 	}
-	return nil
+	return checkForeign(q.Others, responsesFields)
 }
 
 // messages returns the conversation as messages of a chat. Thoughts, text and calls of the assistant that follow each

@@ -85,7 +85,7 @@ func TestResponses(t *testing.T) {
 	require.Equal(t, "incomplete", r.Status)
 	require.Equal(t, "max_output_tokens", r.Incomplete.Reason)
 	require.Equal(t, "incomplete", r.Output[0].Status)
-	r = s.respond(`{"text":{"format":{"type":"json_schema","name":"x","schema":{"enum":[7]}}},"reasoning":{"effort":"none"},"input":[{"role":"user","content":[{"type":"input_text","text":"Hi"}]}]}`)
+	r = s.respond(`{"include":["reasoning.encrypted_content"],"truncation":"disabled","text":{"format":{"type":"json_schema","name":"x","schema":{"enum":[7]}}},"reasoning":{"effort":"none"},"input":[{"role":"user","content":[{"type":"input_text","text":"Hi"}]}]}`)
 	require.Equal(t, "7", strings.TrimSpace(r.Output[len(r.Output)-1].Content[0].Text))
 }
 
@@ -134,11 +134,13 @@ func TestToolsOfResponses(t *testing.T) {
 func TestRefusedResponses(t *testing.T) {
 	s := start(t, func(m *loaded) { m.tools = true })
 	for body, param := range map[string]string{
-		`"input":"Hi","previous_response_id":"resp_1"`:                                                       "previous_response_id",
-		`"input":"Hi","conversation":"c"`:                                                                    "conversation",
-		`"input":"Hi","background":true`:                                                                     "background",
-		`"input":"Hi","prompt":{"id":"p"}`:                                                                   "prompt",
-		`"input":"Hi","top_logprobs":2`:                                                                      "top_logprobs",
+		`"input":"Hi","previous_response_id":"resp_1"`: "previous_response_id",
+		`"input":"Hi","conversation":"c"`:              "conversation",
+		`"input":"Hi","background":true`:               "background",
+		`"input":"Hi","prompt":{"id":"p"}`:             "prompt",
+		`"input":"Hi","top_logprobs":2`:                "top_logprobs",
+		`"input":"Hi","truncation":"auto"`:             "truncation",
+		`"input":"Hi","include":["reasoning.encrypted_content","message.output_text.logprobs"]`: "include",
 		`"input":"Hi","n":2`:                                                                                 "n",
 		`"input":"Hi","max_output_tokens":0`:                                                                 "max_output_tokens",
 		`"input":"Hi","text":{"format":{"type":"xml"}}`:                                                      "text.format.type",

@@ -38,6 +38,9 @@ func (q *tokenizeRequest) text() (text string, whole bool, err error) {
 
 // tokenize is POST /tokenize.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request, m *loaded, q *tokenizeRequest) (err error) {
+	if err := checkForeign(q.Others, tokenizeFields); err != nil {
+		return err
+	}
 	var ids []int
 	if len(q.Messages) > 0 && q.Prompt == nil && q.Content == nil && !q.Pieces {
 		ids, err = q.encode(r.Context(), m, s.options.NoThink)

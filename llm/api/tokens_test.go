@@ -22,7 +22,7 @@ func TestTokenize(t *testing.T) {
 	}
 	list := func(ids []int) string { return strings.Join(strings.Fields(fmt.Sprint(ids)), ",") }
 	for body, want := range map[string]string{
-		`{"prompt":"Grüße<|im_end|>"}`: "Grüße<|im_end|>", `{"content":"Hi 你"}`: "Hi 你", `{"prompt":"x","add_special_tokens":false}`: "x", `{"prompt":""}`: "",
+		`{"prompt":"Grüße<|im_end|>"}`: "Grüße<|im_end|>", `{"content":"Hi 你"}`: "Hi 你", `{"prompt":"x","add_special_tokens":false}`: "x", `{"content":"x","parse_special":true,"return_token_strs":false}`: "x", `{"prompt":""}`: "",
 		`{"chat_template_kwargs":{"enable_thinking":false},` + question + `}`:                                                     "<|im_start|>user\nHi what is your name<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n",
 		`{"add_generation_prompt":false,` + question + `}`:                                                                        "<|im_start|>user\nHi what is your name<|im_end|>\n",
 		`{"continue_final_message":true,"messages":[{"role":"user","content":"A"},{"role":"assistant","content":"B<|im_end|>"}]}`: "<|im_start|>user\nA<|im_end|>\n<|im_start|>assistant\nB<|im_end|>",
@@ -45,6 +45,7 @@ func TestTokenize(t *testing.T) {
 	require.Equal(t, s.post("/v1/chat/completions", `{"max_tokens":1,`+question+`}`).Usage.Prompt, got.Count)
 	for body, path := range map[string]string{
 		`{}`: "/tokenize", `{"prompt":"x","content":"y"}`: "/tokenize", `{"prompt":"x",` + question + `}`: "/tokenize", `{"content":"x","with_pieces":true}`: "/tokenize",
+		`{"content":"x","parse_special":false}`: "/tokenize", `{"prompt":"x","return_token_strs":true}`: "/tokenize", `{"return_token_strs":true,` + question + `}`: "/tokenize",
 		`{"prompt":"x","model":"y"}`: "/tokenize", `{"messages":[{"role":"robot","content":"x"}]}`: "/tokenize",
 		`{"tokens":[-1]}`: "/detokenize", `{"tokens":[99999]}`: "/detokenize", `{"tokens":[1` + strings.Repeat(",1", 4096) + `]}`: "/detokenize", `{"tokens":"x"}`: "/detokenize", `{"tokens":[],"model":"y"}`: "/detokenize",
 	} {
