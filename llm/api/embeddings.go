@@ -9,16 +9,19 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/kompute-go/kompute-go/llm/engine"
 )
 
 // embeddingsRequest is the body of /v1/embeddings.
 type embeddingsRequest struct {
-	Model      string  `json:"model"`
-	Input      prompts `json:"input"`
-	Encoding   string  `json:"encoding_format"`
-	Dimensions *int    `json:"dimensions"`
-	Pooling    string  `json:"pooling"` // not OpenAI's; "" is that of Options
+	Model      string         `json:"model"`
+	Input      prompts        `json:"input"`
+	Encoding   string         `json:"encoding_format"`
+	Dimensions *int           `json:"dimensions"`
+	Pooling    string         `json:"pooling"` // not OpenAI's; "" is that of Options
+	Others     jsontext.Value `json:",embed"`  // the members that have no field
 }
 
 // maxInputs is the maximum number of texts of a request, as at OpenAI.
@@ -43,7 +46,9 @@ func (q *embeddingsRequest) check(m *loaded) error {
 	if _, known := poolings[q.Pooling]; q.Pooling != "" && !known {
 		return bad("pooling", "%q is neither last nor mean", q.Pooling)
 	}
-	return nil
+	others := q.Others
+	q.Others = nil // they may be as long as the body, and the request may wait for long
+	return checkForeign(others, embeddingsFields)
 }
 
 // embeddings is POST /v1/embeddings.

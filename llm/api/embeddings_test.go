@@ -56,7 +56,7 @@ func (s service) numbers(v any) (out []float32) {
 
 func TestEmbeddings(t *testing.T) {
 	s := start(t, nil)
-	one := s.embedded(`{"input":"One two three","user":"x"}`)
+	one := s.embedded(`{"input":"One two three","user":"x","normalize":true,"embd_normalize":2,"add_special_tokens":true,"embed_dtype":"float32","truncate_prompt_tokens":null,"messages":[]}`)
 	require.Len(t, one.Data, 1)
 	want := s.numbers(one.Data[0].Embedding)
 	require.Len(t, want, 256)
@@ -151,17 +151,24 @@ func TestBadInputAmongMany(t *testing.T) {
 func TestBadEmbeddings(t *testing.T) {
 	s := start(t, nil, func(c *setting) { c.engine.Context = 64 })
 	for body, want := range map[string]string{
-		`{}`:                                             "input: 0 texts",
-		`{"input":[]}`:                                   "input: 0 texts",
-		`{"input":""}`:                                   "empty",
-		`{"input":3}`:                                    "input",
-		`{"input":[99999]}`:                              "token 99999",
-		`{"input":"x","dimensions":0}`:                   "dimensions: 0",
-		`{"input":"x","dimensions":257}`:                 "dimensions: 257",
-		`{"input":"x","pooling":"cls"}`:                  `pooling: "cls"`,
-		`{"input":"x","model":"other"}`:                  `there is no "other"`,
-		`{"input":"x","encoding_format":"hex"}`:          `encoding_format: "hex"`,
-		`{"input":"` + strings.Repeat("one ", 70) + `"}`: "input: ",
+		`{}`:                             "input: 0 texts",
+		`{"input":[]}`:                   "input: 0 texts",
+		`{"input":""}`:                   "empty",
+		`{"input":3}`:                    "input",
+		`{"input":[99999]}`:              "token 99999",
+		`{"input":"x","dimensions":0}`:   "dimensions: 0",
+		`{"input":"x","dimensions":257}`: "dimensions: 257",
+		`{"input":"x","pooling":"cls"}`:  `pooling: "cls"`,
+		`{"input":"x","truncate_prompt_tokens":5}`:                 "truncate_prompt_tokens: unsupported",
+		`{"input":"x","normalize":false}`:                          "normalize: unsupported",
+		`{"input":"x","embd_normalize":-1}`:                        "embd_normalize: unsupported",
+		`{"input":"x","add_special_tokens":false}`:                 "add_special_tokens: unsupported",
+		`{"input":"x","embed_dtype":"float16"}`:                    "embed_dtype: unsupported",
+		`{"input":"x","endianness":"big"}`:                         "endianness: unsupported",
+		`{"input":"x","messages":[{"role":"user","content":"y"}]}`: "messages: unsupported: use input",
+		`{"input":"x","model":"other"}`:                            `there is no "other"`,
+		`{"input":"x","encoding_format":"hex"}`:                    `encoding_format: "hex"`,
+		`{"input":"` + strings.Repeat("one ", 70) + `"}`:           "input: ",
 		`{"input":[` + strings.Repeat(`"x",`, maxInputs) + `"x"]}`: "input: 2049 texts",
 	} {
 		a := s.post("/v1/embeddings", body)

@@ -20,6 +20,7 @@ type foreign struct {
 const (
 	noSampler   = "use temperature, top_p, top_k and min_p"
 	otherOutput = "the answer has another form"
+	unitLength  = "embeddings have unit length"
 	noBudget    = "thoughts have no limit of their own: use max_tokens, or enable_thinking"
 )
 
@@ -83,8 +84,20 @@ var responsesFields = map[string]foreign{
 
 // tokenizeFields are those of /tokenize, besides foreignFields for chats.
 var tokenizeFields = map[string]foreign{
-	"parse_special":     {[]any{true}, "special tokens in a text are recognised"},
-	"return_token_strs": {[]any{false}, "the answer has tokens only"},
+	"parse_special":          {[]any{true}, "special tokens in a text are recognised"},
+	"return_token_strs":      {[]any{false}, "the answer has tokens only"},
+	"truncate_prompt_tokens": {nil, "a text is read as a whole"},
+}
+
+// embeddingsFields are those of /v1/embeddings.
+var embeddingsFields = map[string]foreign{
+	"truncate_prompt_tokens": {nil, "texts are read as a whole"},
+	"normalize":              {[]any{true}, unitLength},
+	"embd_normalize":         {[]any{2.0}, unitLength},
+	"add_special_tokens":     {[]any{true}, "texts are as the tokenizer begins and ends them: use tokens"},
+	"embed_dtype":            {[]any{"float32"}, "numbers are float32"},
+	"endianness":             {[]any{"native", "little"}, "the lowest byte is the first"},
+	"messages":               {nil, "use input"},
 }
 
 // checkForeign refuses these fields among others, the members of a request that are not its own.

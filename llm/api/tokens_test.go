@@ -45,7 +45,7 @@ func TestTokenize(t *testing.T) {
 	require.Equal(t, s.post("/v1/chat/completions", `{"max_tokens":1,`+question+`}`).Usage.Prompt, got.Count)
 	for body, path := range map[string]string{
 		`{}`: "/tokenize", `{"prompt":"x","content":"y"}`: "/tokenize", `{"prompt":"x",` + question + `}`: "/tokenize", `{"content":"x","with_pieces":true}`: "/tokenize",
-		`{"content":"x","parse_special":false}`: "/tokenize", `{"prompt":"x","return_token_strs":true}`: "/tokenize", `{"return_token_strs":true,` + question + `}`: "/tokenize",
+		`{"content":"x","parse_special":false}`: "/tokenize", `{"prompt":"x","return_token_strs":true}`: "/tokenize", `{"prompt":"x","truncate_prompt_tokens":1}`: "/tokenize", `{"return_token_strs":true,` + question + `}`: "/tokenize",
 		`{"prompt":"x","model":"y"}`: "/tokenize", `{"messages":[{"role":"robot","content":"x"}]}`: "/tokenize",
 		`{"tokens":[-1]}`: "/detokenize", `{"tokens":[99999]}`: "/detokenize", `{"tokens":[1` + strings.Repeat(",1", 4096) + `]}`: "/detokenize", `{"tokens":"x"}`: "/detokenize", `{"tokens":[],"model":"y"}`: "/detokenize",
 	} {
