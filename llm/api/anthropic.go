@@ -76,9 +76,10 @@ func (b *blocks) UnmarshalJSON(data []byte) error {
 // blockText is a text, which may come in blocks.
 type blockText string
 
-// UnmarshalJSON accepts a string, null, or an array of blocks that are text.
+// UnmarshalJSON accepts a string, null, or an array of blocks that are text, one after the other: clients separate those of
+// system prompts themselves.
 func (t *blockText) UnmarshalJSON(data []byte) error {
-	text, err := textOf(data, "text")
+	text, err := textOf(data, "", "text")
 	*t = blockText(text)
 	return err
 }
@@ -197,6 +198,9 @@ func (q *anthropicRequest) addMessages(c *chatRequest) error {
 		for j, b := range m.Content {
 			switch kind := m.Role + " " + b.Type; kind {
 			case "user text", "assistant text":
+				if said && m.Role == "user" { // as for parts of chats; what this server wrote is one text
+					one.Content += "\n"
+				}
 				one.Content += content(b.Text)
 				said = true
 			case "assistant thinking":

@@ -41,15 +41,20 @@ type toolCall struct {
 // content is a message's text, which may come in parts.
 type content string
 
-// UnmarshalJSON accepts a string, null, or an array of parts of type text or refusal.
+// UnmarshalJSON accepts a string, null, or an array of parts of type text or refusal, which are lines as for vLLM and
+// llama.cpp's server.
 func (c *content) UnmarshalJSON(data []byte) error {
-	text, err := textOf(data, "", "text", "refusal")
+	text, err := textOf(data, "\n", "", "text", "refusal")
 	*c = content(text)
 	return err
 }
 
-// textOf returns a string, null as an empty one, or the text of an array of parts of these types.
-func textOf(data []byte, types ...string) (text string, err error) {
+// ownParts are the types of parts that this server writes: together they are one text.
+var ownParts = []string{"output_text", "reasoning_text"}
+
+// textOf returns a string, null as an empty one, or the text of an array of parts of these types, with a separator before
+// each further one that is none of ownParts.
+func textOf(data []byte, separator string, types ...string) (text string, err error) {
 	if jsontext.Value(data).Kind() != '[' {
 		err = json.Unmarshal(data, &text)
 		return text, err
@@ -61,12 +66,15 @@ func textOf(data []byte, types ...string) (text string, err error) {
 		return "", err
 	}
 	var all strings.Builder
-	for _, p := range parts {
+	for i, p := range parts {
 		if !slices.Contains(types, p.Type) {
 			return "", &apiError{code: "unsupported", message: fmt.Sprintf("unsupported: a part of type %q is not text, and this model reads nothing else", p.Type)}
 		}
 		if p.Type == "refusal" {
 			p.Text = p.Refusal
+		}
+		if i > 0 && !slices.Contains(ownParts, p.Type) {
+			all.WriteString(separator)
 		}
 		all.WriteString(p.Text)
 	}

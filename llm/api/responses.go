@@ -89,9 +89,9 @@ func (i *responseInput) UnmarshalJSON(data []byte) error {
 // itemContent is a text, which may come in parts.
 type itemContent string
 
-// UnmarshalJSON accepts a string, null, or an array of parts that are text.
+// UnmarshalJSON accepts a string, null, or an array of parts that are text. Those of the user are lines.
 func (c *itemContent) UnmarshalJSON(data []byte) error {
-	text, err := textOf(data, "input_text", "output_text", "text", "reasoning_text", "refusal")
+	text, err := textOf(data, "\n", "input_text", "output_text", "text", "reasoning_text", "refusal")
 	*c = itemContent(text)
 	return err
 }
