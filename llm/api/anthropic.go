@@ -193,33 +193,50 @@ func (q *anthropicRequest) addMessages(c *chatRequest) error {
 		if m.Role == "user" && len(m.Content) == 0 {
 			return bad(fmt.Sprintf("messages.%d.content", i), "there is none")
 		}
-		one := message{Role: m.Role}
-		said := false
-		for j, b := range m.Content {
-			switch kind := m.Role + " " + b.Type; kind {
-			case "user text", "assistant text":
-				if said && m.Role == "user" { // as for parts of chats; what this server wrote is one text
-					one.Content += "\n"
-				}
-				one.Content += content(b.Text)
-				said = true
-			case "assistant thinking":
-				one.Reasoning += b.Thinking
-			case "assistant redacted_thinking": // which no model of this server wrote
-			case "assistant tool_use":
-				call := toolCall{ID: b.ID, Type: "function"}
-				call.Function.Name, call.Function.Arguments = b.Name, string(b.Input)
-				one.ToolCalls = append(one.ToolCalls, call)
-			case "user tool_result":
-				c.Messages = append(c.Messages, message{Role: "tool", ToolCallID: b.Call, Content: content(b.Content)})
-			default:
-				return unsupported(fmt.Sprintf("messages.%d.content.%d.type", i, j), fmt.Sprintf("a block of type %q of the %s", b.Type, m.Role))
-			}
+		one, results, err := m.read(fmt.Sprintf("messages.%d.content.", i))
+		if err != nil {
+			return err
 		}
+		c.Messages = append(c.Messages, results...)
 		empty := one.Content == "" && one.Reasoning == "" && one.ToolCalls == nil
+		said := slices.ContainsFunc(m.Content, func(b block) bool { return b.Type == "text" })
 		if said && m.Role == "user" || m.Role == "assistant" && !(empty && i == len(q.Messages)-1) {
 			c.Messages = append(c.Messages, one)
 		}
 	}
 	return nil
+}
+
+// read returns the message in the form for chats, and before it those of results of tools.
+func (m *anthropicMessage) read(param string) (one message, results []message, err error) {
+	one.Role = m.Role
+	said := false
+	for j, b := range m.Content {
+		switch kind := m.Role + " " + b.Type; kind {
+		case "user text", "assistant text":
+			if said && m.Role == "user" { // as for parts of chats; what this server wrote is one text
+				one.Content += "\n"
+			}
+			one.Content += content(b.Text)
+			said = true
+		case "assistant thinking":
+			one.Reasoning += b.Thinking
+		case "assistant redacted_thinking": // which no model of this server wrote
+		case "assistant tool_use":
+			call := toolCall{ID: b.ID, Type: "function"}
+			call.Function.Name = b.Name
+			if given(b.Input) { // otherwise there are no arguments
+				if !isObject(b.Input) {
+					return one, nil, bad(fmt.Sprintf("%s%d.input", param, j), "not an object")
+				}
+				call.Function.Arguments = string(b.Input)
+			}
+			one.ToolCalls = append(one.ToolCalls, call)
+		case "user tool_result":
+			results = append(results, message{Role: "tool", ToolCallID: b.Call, Content: content(b.Content)})
+		default:
+			return one, nil, unsupported(fmt.Sprintf("%s%d.type", param, j), fmt.Sprintf("a block of type %q of the %s", b.Type, m.Role))
+		}
+	}
+	return one, results, nil
 }

@@ -130,11 +130,11 @@ func TestAnthropicTools(t *testing.T) {
 	prompts := make(chan string, 10)
 	s := start(t, withTools(t, prompts, "<think>\nThe sky.\n</think>\n\nLet me look.\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Köln\", \"city\": \"Rom\"}}\n</tool_call>"))
 	const body = `"max_tokens":100,"system":[{"type":"text","text":"Be brief."}],"tools":[{"name":"weather","description":"The weather.","input_schema":{"type":"object","properties":{"city":{"type":"string"}}}}],` +
-		`"messages":[{"role":"user","content":"Rain?"},{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":""},{"type":"text","text":"One moment."},{"type":"tool_use","id":"c1","name":"weather","input":{"city":"Bonn"}}]},` +
+		`"messages":[{"role":"user","content":"Rain?"},{"role":"assistant","content":[{"type":"thinking","thinking":"Hm.","signature":""},{"type":"text","text":"One moment."},{"type":"tool_use","id":"c1","name":"weather","input":{"city":"Bonn"}},{"type":"tool_use","id":"c2","name":"weather","input":null}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"text","text":"dry"}]},{"type":"text","text":"And there?"}]}]}`
 	a := s.message(`{` + body)
 	prompt := <-prompts
-	for _, want := range []string{`"name": "weather"`, "Be brief.", "user\nRain?", `One moment.<tool_call>{"name": "weather", "arguments": {"city": "Bonn"}}</tool_call>`, "tool\ndry", "user\nAnd there?"} {
+	for _, want := range []string{`"name": "weather"`, "Be brief.", "user\nRain?", `One moment.<tool_call>{"name": "weather", "arguments": {"city": "Bonn"}}</tool_call><tool_call>{"name": "weather", "arguments": {}}</tool_call>`, "tool\ndry", "user\nAnd there?"} {
 		require.Contains(t, prompt, want)
 		prompt = prompt[strings.Index(prompt, want):]
 	}
@@ -189,8 +189,9 @@ func TestAnthropicErrors(t *testing.T) {
 		`{"tool_choice":{"type":"tool","name":"x"},` + hi + `}`:         "tool_choice: there is no tool",
 		`{"messages":[{"role":"system","content":"x"}]}`:                "messages.0.role: ",
 		`{"messages":[{"role":"user","content":[{"type":"image"}]}]}`:   "messages.0.content.0.type: unsupported",
-		`{"messages":[{"role":"user"},{"role":"user","content":"x"}]}`:  "messages.0.content: there is none",
-		`{"stop_sequences":[""],` + hi + `}`:                            "stop_sequences: an empty text",
+		`{"system":"x","messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"text","text":"y"},{"type":"tool_use","name":"f","input":"{}"}]}]}`: "messages.1.content.1.input: not an object",
+		`{"messages":[{"role":"user"},{"role":"user","content":"x"}]}`: "messages.0.content: there is none",
+		`{"stop_sequences":[""],` + hi + `}`:                           "stop_sequences: an empty text",
 		`{"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":"Hm"}],"output_format":{"type":"json_schema","schema":{"type":"object"}}}`:                                         "messages: unsupported: the required form",
 		`{"output_config":{"format":{"type":"json_schema","schema":{"type":"nothing"}}},"output_format":{"type":"json_schema","schema":{"type":"object"}},"thinking":{"type":"disabled"},` + hi + `}`: "output_config.format: ",
 		`{"typical_p":0.5,` + hi + `}`: "typical_p: unsupported",
