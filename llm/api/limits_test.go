@@ -306,14 +306,19 @@ func TestRefusedBodies(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	s := start(t, nil, func(c *setting) { c.Key = "secret" })
-	for key, want := range map[string]int{"": 401, "Bearer": 401, "Bearer wrong": 401, "Bearer secret2": 401, "secret": 401, "Bearer secret": 200, "bearer secret": 200} {
+	for keys, want := range map[[2]string]int{
+		{""}: 401, {"Bearer"}: 401, {"Bearer wrong"}: 401, {"Bearer secret2"}: 401, {"secret"}: 401, {"Basic secret"}: 401,
+		{"Bearer secret"}: 200, {"bearer secret"}: 200, {"Bearer  secret "}: 200,
+		{"", "secret"}: 200, {"", "wrong"}: 401, {"Bearer secret", "wrong"}: 200, {"Bearer wrong", "secret"}: 200, {"Bearer wrong", "wrong"}: 401,
+	} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/models", nil)
 		require.NoError(t, err)
-		r.Header.Set("Authorization", key)
+		r.Header.Set("Authorization", keys[0])
+		r.Header.Set("X-Api-Key", keys[1])
 		response, err := s.http.Client().Do(r)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
-		require.Equal(t, want, response.StatusCode, key)
+		require.Equal(t, want, response.StatusCode, keys)
 	}
 	status, _ := s.get("/readyz")
 	require.Equal(t, http.StatusOK, status)

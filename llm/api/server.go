@@ -128,17 +128,28 @@ func writeText(w http.ResponseWriter, status int, text string) {
 	_, _ = w.Write([]byte(text + "\n")) // a client that has disconnected needs no answer
 }
 
+// mayAsk reports whether the request has the key, if there is one: as a bearer token or as Anthropic's clients send it.
+// Some clients send both, of which one may be another service's.
+func (s *Server) mayAsk(r *http.Request) bool {
+	if s.options.Key == "" {
+		return true
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
+	}
+	var right int
+	for _, given := range []string{strings.TrimSpace(token), r.Header.Get("X-Api-Key")} {
+		sum := sha256.Sum256([]byte(given)) // of equal length, so that the time reveals nothing
+		right |= subtle.ConstantTimeCompare(sum[:], s.key[:])
+	}
+	return right == 1
+}
+
 // guarded calls h with the model, if the request is allowed.
 func (s *Server) guarded(w http.ResponseWriter, r *http.Request, h handler) error {
-	if s.options.Key != "" {
-		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		if own := r.Header.Get("X-Api-Key"); own != "" { // of Anthropic's clients
-			scheme, given = "Bearer", own
-		}
-		sum := sha256.Sum256([]byte(given)) // of equal length, so that the time reveals nothing
-		if subtle.ConstantTimeCompare(sum[:], s.key[:]) != 1 || !strings.EqualFold(scheme, "Bearer") {
-			return &apiError{status: http.StatusUnauthorized, code: "invalid_api_key", message: "the API key is missing or wrong"}
-		}
+	if !s.mayAsk(r) {
+		return &apiError{status: http.StatusUnauthorized, code: "invalid_api_key", message: "the API key is missing or wrong"}
 	}
 	m := s.model.Load()
 	switch {
