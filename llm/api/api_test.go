@@ -109,7 +109,7 @@ func TestTopPZero(t *testing.T) {
 }
 
 func TestStopAndLimit(t *testing.T) {
-	s := start(t, nil)
+	s := start(t, nil, func(c *setting) { c.MaxTokens = 20 })
 	quick := `,"chat_template_kwargs":{"enable_thinking":false},` + question + `}`
 	for _, body := range []string{`{"stop":" tiny"` + quick, `{"stop":["never","tiny"," tiny"],"reasoning_effort":"none"` + quick} {
 		a := s.post("/v1/chat/completions", body)
@@ -121,6 +121,15 @@ func TestStopAndLimit(t *testing.T) {
 		require.Equal(t, "length", a.Choices[0].Finish)
 		require.Equal(t, 3, a.Usage.Completion)
 	}
+	// -1 is no limit, as for llama.cpp's server.
+	for _, body := range []string{`{"max_tokens":-1,"min_tokens":2` + quick, `{"max_tokens":3,"max_completion_tokens":-1` + quick} {
+		a := s.post("/v1/chat/completions", body)
+		require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
+		require.Equal(t, name, a.Choices[0].Message.Content)
+		require.Equal(t, "stop", a.Choices[0].Finish)
+	}
+	a := s.post("/v1/completions", `{"prompt":"Hello","temperature":0,"max_tokens":-1,"ignore_eos":true,"stop_token_ids":[]}`)
+	require.Equal(t, 20, a.Usage.Completion, "as many as the server allows")
 }
 
 // The last message is continued: its text is neither repeated nor ended, and its thoughts go on.
@@ -248,7 +257,8 @@ func TestBadRequests(t *testing.T) {
 		`{"n":0,` + question + `}`:                                                 "n: 0",
 		`{"n":1000,` + question + `}`:                                              "n: 1000",
 		`{"max_tokens":0,` + question + `}`:                                        "max_tokens: 0",
-		`{"max_completion_tokens":-1,` + question + `}`:                            "max_completion_tokens: -1",
+		`{"max_tokens":-2,` + question + `}`:                                       "max_tokens: -2",
+		`{"max_completion_tokens":-2,` + question + `}`:                            "max_completion_tokens: -2",
 		`{"stop":"",` + question + `}`:                                             "stop: an empty text",
 		`{"stop":[1],` + question + `}`:                                            "stop",
 		`{"stop":"` + strings.Repeat("x", 2000) + `",` + question + `}`:            "stop: more than",

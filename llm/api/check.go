@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -21,6 +22,9 @@ const (
 
 // check rejects values out of range and unsupported fields.
 func (c *common) check(m *loaded) error {
+	if unlimited(c.MaxTokens) {
+		c.MaxTokens = new(math.MaxInt)
+	}
 	switch {
 	case c.Model != "" && m.checkName(c.Model) != nil:
 		return m.checkName(c.Model)
@@ -77,6 +81,9 @@ func (c *common) check(m *loaded) error {
 	return checkForeign(others, foreignFields)
 }
 
+// unlimited reports whether a number of tokens says that there is no limit, as for llama.cpp's server and LM Studio.
+func unlimited(n *int) bool { return n != nil && *n == -1 }
+
 // within reports whether v is in [-limit, limit].
 func within(v, limit float64) bool { return -limit <= v && v <= limit }
 
@@ -91,7 +98,7 @@ func checkTop(param string, n int) error {
 // check rejects values out of range and unsupported fields.
 func (q *chatRequest) check(m *loaded) error {
 	if n := q.MaxCompletionTokens; n != nil {
-		if *n < 1 {
+		if *n < 1 && !unlimited(n) {
 			return bad("max_completion_tokens", "%d is less than 1", *n)
 		}
 		q.MaxTokens = n
