@@ -127,35 +127,46 @@ func (q *responseRequest) chat() (*chatRequest, error) {
 			return nil, bad("text.format.schema", "there is none")
 		}
 	}
-	for i, t := range q.Tools {
-		if t.Type != "function" {
-			return nil, unsupported(fmt.Sprintf("tools.%d.type", i), fmt.Sprintf("%q is not function", t.Type))
-		}
-		tool, err := t.nested()
-		if err != nil {
-			return nil, err
-		}
-		c.addTool(tool, t)
-	}
-	if c.ToolChoice = q.ToolChoice; q.ToolChoice.Kind() == '{' {
-		var choice struct {
-			responseTool
-			Mode  string         `json:"mode"`
-			Tools []responseTool `json:"tools"`
-		}
-		if err := json.Unmarshal(q.ToolChoice, &choice); err != nil {
-			return nil, bad("tool_choice", "not none, auto, required, a function or allowed_tools")
-		}
-		switch choice.Type {
-		case "function":
-			c.ToolChoice = namedTool(choice.Name)
-		case "allowed_tools":
-			c.ToolChoice = allowedOf(choice.Mode, choice.Tools)
-		}
+	if err := q.addTools(c); err != nil {
+		return nil, err
 	}
 	var err error
 	c.Messages, err = q.messages()
 	return c, err
+}
+
+// addTools adds the tools, and which of them may or must be called. The answer repeats them, and whether they are strict.
+func (q *responseRequest) addTools(c *chatRequest) error {
+	for i, t := range q.Tools {
+		if t.Type != "function" {
+			return unsupported(fmt.Sprintf("tools.%d.type", i), fmt.Sprintf("%q is not function", t.Type))
+		}
+		tool, err := t.nested()
+		if err != nil {
+			return err
+		}
+		c.addTool(tool, t)
+		q.Tools[i].Strict = new(t.Strict != nil && *t.Strict)
+	}
+	c.ToolChoice = q.ToolChoice
+	if q.ToolChoice.Kind() != '{' {
+		return nil
+	}
+	var choice struct {
+		responseTool
+		Mode  string         `json:"mode"`
+		Tools []responseTool `json:"tools"`
+	}
+	if err := json.Unmarshal(q.ToolChoice, &choice); err != nil {
+		return bad("tool_choice", "not none, auto, required, a function or allowed_tools")
+	}
+	switch choice.Type {
+	case "function":
+		c.ToolChoice = namedTool(choice.Name)
+	case "allowed_tools":
+		c.ToolChoice = allowedOf(choice.Mode, choice.Tools)
+	}
+	return nil
 }
 
 // namedTool is a chat's tool_choice of one function.

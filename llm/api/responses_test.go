@@ -112,6 +112,12 @@ func TestToolsOfResponses(t *testing.T) {
 	require.Equal(t, []string{"function_call", "weather", `{"city":"Köln"}`, "completed"}, []string{call.Type, call.Name, *call.Arguments, call.Status})
 	require.Regexp(t, "^call_", call.CallID)
 	require.Equal(t, "weather", r.Tools[0].Name)
+	for more, want := range map[string]bool{`"strict":true,`: true, `"strict":false,`: false, `"strict":null,`: false, "": false} {
+		r := s.respond(`{` + strings.Replace(body, `"strict":true,`, more, 1) + `}`)
+		<-prompts
+		require.NotNil(t, r.Tools[0].Strict, more)
+		require.Equal(t, want, *r.Tools[0].Strict, more)
+	}
 
 	var arguments string
 	for _, e := range s.responseEvents(`{"stream":true,` + body + `}`) {
