@@ -296,7 +296,7 @@ func TestBadRequests(t *testing.T) {
 		`{"web_search_options":{},` + question + `}`:                            "web_search_options: unsupported",
 		`{"n_probs":3,` + question + `}`:                                        "n_probs: unsupported",
 		`{"post_sampling_probs":true,` + question + `}`:                         "post_sampling_probs: unsupported",
-		`{"repeat_last_n":64,` + question + `}`:                                 "repeat_last_n: unsupported",
+		`{"repeat_last_n":64,"repeat_penalty":1.1,` + question + `}`:            "repeat_last_n: unsupported",
 		`{"t_max_predict_ms":5,` + question + `}`:                               "t_max_predict_ms: unsupported",
 		`{"lora":[{"id":0,"scale":1}],` + question + `}`:                        "lora: unsupported",
 		`{"thinking_budget_tokens":0,` + question + `}`:                         "thinking_budget_tokens: unsupported",
@@ -341,7 +341,7 @@ func TestBadRequests(t *testing.T) {
 	a := s.post("/v1/chat/completions", `{"user":"me","store":false,"metadata":{"a":[1]},"stop":null,"n":null,"logit_bias":null,"tools":null,"stream_options":null,"seed":-1,"tool_choice":"none","max_tokens":1,`+question+`}`)
 	require.Equal(t, http.StatusOK, a.status)
 	// Values that ask for what is done anyway are not, either: clients send them with every request.
-	a = s.post("/v1/chat/completions", `{"typical_p":1,"tfs_z":1.0,"mirostat":0,"top_n_sigma":-1,"use_beam_search":false,"skip_special_tokens":true,"best_of":1,"bad_words":[ ],"grammar":"","guided_json":null,"repeat_penalty":1,"cache_prompt":true,"n_probs":0,"post_sampling_probs":false,"repeat_last_n":-1,"t_max_predict_ms":-1,"lora":[],"thinking_budget_tokens":-1,"modalities":["text"],"include_reasoning":true,"stop_regex":[""],"detokenize":true,"structural_tag":null,"max_tokens":1,`+question+`}`)
+	a = s.post("/v1/chat/completions", `{"typical_p":1,"tfs_z":1.0,"mirostat":0,"top_n_sigma":-1,"use_beam_search":false,"skip_special_tokens":true,"best_of":1,"bad_words":[ ],"grammar":"","guided_json":null,"repeat_penalty":1,"cache_prompt":true,"n_probs":0,"post_sampling_probs":false,"repeat_last_n":64,"t_max_predict_ms":-1,"lora":[],"thinking_budget_tokens":-1,"modalities":["text"],"include_reasoning":true,"stop_regex":[""],"detokenize":true,"structural_tag":null,"max_tokens":1,`+question+`}`)
 	require.Equal(t, http.StatusOK, a.status, "%+v", a.Error)
 	response, err := s.http.Client().Post(s.url+"/v1/completions", "text/plain", strings.NewReader(`{}`))
 	require.NoError(t, err)

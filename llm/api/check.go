@@ -76,6 +76,10 @@ func (c *common) check(m *loaded) error {
 		}
 	}
 	c.RepetitionPenalty = cmp.Or(c.RepetitionPenalty, c.RepeatPenalty)
+	penalizes := c.PresencePenalty != 0 || c.FrequencyPenalty != 0 || cmp.Or(c.RepetitionPenalty, 1) != 1
+	if n := c.RepeatLastN; n != nil && *n != -1 && penalizes {
+		return unsupported("repeat_last_n", "penalties are for all tokens")
+	}
 	others := c.Others
 	c.Others = nil // they may be as long as the body, and the request may run for long
 	return checkForeign(others, foreignFields)

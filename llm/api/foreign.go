@@ -43,7 +43,6 @@ var foreignFields = map[string]foreign{
 	"bad_words":            {nil, "use logit_bias"},
 	"allowed_token_ids":    {nil, "use logit_bias"},
 	"logits_processors":    {nil, "use logit_bias"},
-	"repeat_last_n":        {[]any{-1.0}, "penalties are for all tokens"},
 	"lora":                 {nil, "this server has no adapters"},
 	// How long the answer is:
 	"n_predict":              {[]any{-1.0}, "use max_tokens"},

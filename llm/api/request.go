@@ -33,6 +33,7 @@ type common struct {
 	LogitBias         map[int]float64 `json:"logit_bias"` // by token
 	// Extensions of other servers:
 	RepeatPenalty float64        `json:"repeat_penalty"` // llama.cpp's name of repetition_penalty
+	RepeatLastN   *int           `json:"repeat_last_n"`  // llama.cpp's; penalties are for all tokens
 	IgnoreEOS     bool           `json:"ignore_eos"`     // only the limit of tokens and stops end the answer
 	StopTokens    []int          `json:"stop_token_ids"`
 	Others        jsontext.Value `json:",embed"` // the members that have no field
