@@ -9,7 +9,6 @@ import (
 // cpuWaiter is a goroutine that waits for the first value items of a queue.
 type cpuWaiter struct {
 	value uint64
-	room  bool // or until the queue is held
 	ready chan struct{}
 }
 
@@ -20,15 +19,8 @@ func (q *cpuQueue) wait(ctx context.Context, value uint64) error {
 		d.mu.Unlock()
 		return nil
 	}
-	return q.sleep(ctx, cpuWaiter{value: value})
-}
-
-// sleep waits for what w tells. dev.mu is held, and given up.
-func (q *cpuQueue) sleep(ctx context.Context, w cpuWaiter) error {
-	d := q.s.dev
 	ready := make(chan struct{})
-	w.ready = ready
-	q.waiters = append(q.waiters, w)
+	q.waiters = append(q.waiters, cpuWaiter{value, ready})
 	d.mu.Unlock()
 	select {
 	case <-ready:
@@ -47,19 +39,9 @@ func (q *cpuQueue) sleep(ctx context.Context, w cpuWaiter) error {
 // after 10 ms. It gives way twice, because Go's scheduler takes the goroutine that has
 // just given way before all others once in 61 times. dev.mu is held, but not meanwhile.
 func (q *cpuQueue) wake() {
-	if q.release() > 0 {
-		q.s.dev.mu.Unlock()
-		runtime.Gosched()
-		runtime.Gosched()
-		q.s.dev.mu.Lock()
-	}
-}
-
-// release wakes those who need not wait any more, and returns how many. dev.mu is held.
-func (q *cpuQueue) release() int {
 	kept := q.waiters[:0]
 	for _, w := range q.waiters {
-		if w.value <= q.s.done || w.room && q.held {
+		if w.value <= q.s.done {
 			close(w.ready)
 		} else {
 			kept = append(kept, w)
@@ -68,5 +50,10 @@ func (q *cpuQueue) release() int {
 	woken := len(q.waiters) - len(kept)
 	clear(q.waiters[len(kept):])
 	q.waiters = kept
-	return woken
+	if woken > 0 {
+		q.s.dev.mu.Unlock()
+		runtime.Gosched()
+		runtime.Gosched()
+		q.s.dev.mu.Lock()
+	}
 }
