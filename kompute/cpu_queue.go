@@ -1,7 +1,6 @@
 package kompute
 
 import (
-	"context"
 	"maps"
 	"time"
 	"weak"
@@ -20,6 +19,8 @@ type cpuQueue struct {
 	running bool
 	waiters []cpuWaiter
 	submits uint64
+	ends    []uint64 // where the submissions that are not done end
+	held    bool     // the oldest item waits for another stream
 	// replayed counts ops that regions ran.
 	replayed uint64
 	barriers uint64 // between these ops
@@ -103,7 +104,7 @@ func (q *cpuQueue) push(item cpuItem) {
 	q.s.appended++
 	for _, m := range item.deps {
 		if m.stream.dev == q.s.dev { // events of other devices were started when they were recorded
-			m.stream.queue.(*cpuQueue).start(m.value)
+			m.stream.queue.(*cpuQueue).startForOther(m.value)
 		}
 	}
 }
@@ -119,6 +120,13 @@ func (q *cpuQueue) hold(m mark) error {
 func (q *cpuQueue) flush() (uint64, error) {
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
+	more := 0
+	if q.s.appended > q.s.submitted {
+		more = 1
+	}
+	if q.excess(more) > 0 {
+		return 0, errBusy
+	}
 	q.start(q.s.appended)
 	return q.s.appended, nil
 }
@@ -129,9 +137,6 @@ func (q *cpuQueue) abandon() uint64 {
 	return q.s.appended
 }
 
-// waitForRoom implements queue, which always has room.
-func (q *cpuQueue) waitForRoom(context.Context) error { return nil }
-
 // start lets the items up to value run. dev.mu is held.
 func (q *cpuQueue) start(value uint64) {
 	if value <= q.s.submitted {
@@ -139,9 +144,20 @@ func (q *cpuQueue) start(value uint64) {
 	}
 	q.s.submitted = min(value, q.s.appended)
 	q.submits++
+	q.submitted(q.s.submitted)
 	if !q.running {
 		q.running = true
 		go q.working()
+	}
+}
+
+// startForOther is start for another stream's work. The window goes on: the stream's own callers
+// must still come to where they wait for room. dev.mu is held.
+func (q *cpuQueue) startForOther(value uint64) {
+	same := q.s.windowed == q.s.submitted
+	q.start(value)
+	if same {
+		q.s.windowed = q.s.submitted
 	}
 }
 
@@ -171,6 +187,7 @@ func (q *cpuQueue) work() {
 			q.finish(batch[i])
 		}
 		clear(batch)
+		q.dropEnds()
 		q.wake()
 	}
 	q.running = false
@@ -183,7 +200,7 @@ func (q *cpuQueue) skip(batch []cpuItem) {
 	q.s.dev.mu.Unlock()
 	defer q.s.dev.mu.Lock()
 	for i := range batch {
-		_, _ = batch[i].await()
+		_, _ = q.await(&batch[i])
 	}
 }
 
@@ -200,7 +217,7 @@ func (q *cpuQueue) timed(batch []cpuItem) (at span, err error) {
 
 // run runs one item. dev.mu is not held.
 func (q *cpuQueue) run(item cpuItem) error {
-	unmade, err := item.await()
+	unmade, err := q.await(&item)
 	if err != nil {
 		return err
 	}
@@ -229,7 +246,10 @@ func (q *cpuQueue) run(item cpuItem) error {
 // await waits for the work of other streams that the item depends on. unmade is the
 // error of the first that failed to make what the item reads. What the storages' state
 // says by now does not count: other work may have been enqueued since. dev.mu is not held.
-func (item *cpuItem) await() (unmade, err error) {
+func (q *cpuQueue) await(item *cpuItem) (unmade, err error) {
+	if q.holding(item) {
+		defer q.unheld()
+	}
 	for _, dep := range item.deps {
 		if err := dep.reach(); err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 // cpuWaiter is a goroutine that waits for the first value items of a queue.
 type cpuWaiter struct {
 	value uint64
+	room  bool // or until the queue is held
 	ready chan struct{}
 }
 
@@ -19,8 +20,15 @@ func (q *cpuQueue) wait(ctx context.Context, value uint64) error {
 		d.mu.Unlock()
 		return nil
 	}
+	return q.sleep(ctx, cpuWaiter{value: value})
+}
+
+// sleep waits for what w tells. dev.mu is held, and given up.
+func (q *cpuQueue) sleep(ctx context.Context, w cpuWaiter) error {
+	d := q.s.dev
 	ready := make(chan struct{})
-	q.waiters = append(q.waiters, cpuWaiter{value, ready})
+	w.ready = ready
+	q.waiters = append(q.waiters, w)
 	d.mu.Unlock()
 	select {
 	case <-ready:
@@ -39,9 +47,19 @@ func (q *cpuQueue) wait(ctx context.Context, value uint64) error {
 // after 10 ms. It gives way twice, because Go's scheduler takes the goroutine that has
 // just given way before all others once in 61 times. dev.mu is held, but not meanwhile.
 func (q *cpuQueue) wake() {
+	if q.release() > 0 {
+		q.s.dev.mu.Unlock()
+		runtime.Gosched()
+		runtime.Gosched()
+		q.s.dev.mu.Lock()
+	}
+}
+
+// release wakes those who need not wait any more, and returns how many. dev.mu is held.
+func (q *cpuQueue) release() int {
 	kept := q.waiters[:0]
 	for _, w := range q.waiters {
-		if w.value <= q.s.done {
+		if w.value <= q.s.done || w.room && q.held {
 			close(w.ready)
 		} else {
 			kept = append(kept, w)
@@ -50,10 +68,5 @@ func (q *cpuQueue) wake() {
 	woken := len(q.waiters) - len(kept)
 	clear(q.waiters[len(kept):])
 	q.waiters = kept
-	if woken > 0 {
-		q.s.dev.mu.Unlock()
-		runtime.Gosched()
-		runtime.Gosched()
-		q.s.dev.mu.Lock()
-	}
+	return woken
 }

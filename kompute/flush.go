@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Flush submits all work enqueued so far without waiting for it. During a
-// capture there is none to submit. It returns the stream's error.
+// Flush submits all work enqueued so far without waiting for it, but waits for room
+// as Enqueue does. During a capture there is none to submit. It returns the stream's
+// error.
 func (s *Stream) Flush() error {
 	s = s.made()
 	_, err := s.flush(s.context())

@@ -47,10 +47,11 @@ type Op struct {
 	// zero values. Params is a copy of the op's. Both are valid only during the
 	// call. A panic is an error of the op. The function must not end its goroutine
 	// (runtime.Goexit, FailNow of a test), nor use its stream, which waits for it,
-	// except by Err, Fail and Stats. It is called on the CPU device, and on others
-	// if they do not support the op. Regions of the CPU device run attention and
-	// quantized products by Name, Args and Params instead, which must be as in
-	// ops.def.
+	// except by Err, Fail and Stats. It may enqueue on another stream, but functions
+	// of two streams must not enqueue on each other's: both could wait for room. It is
+	// called on the CPU device, and on others if they do not support the op. Regions
+	// of the CPU device run attention and quantized products by Name, Args and Params
+	// instead, which must be as in ops.def.
 	CPU func(args []Array, params []byte) error
 	// Rows is how many rows a product multiplies with one matrix, for
 	// StreamStats.CallsByRows; 0 for other ops.

@@ -21,11 +21,12 @@ type Reading[T Element] struct {
 	data []T // dst once it has them
 }
 
-// ReadAsync starts to read the tensor's elements and returns at once. The copy
-// is work of s; it is submitted together with all work enqueued on s before. It
-// sees the result of that work and of other streams' earlier writes to the
-// tensor; later writes, by s, by other streams or by the host, do not change
-// it. Several reads may be pending. The tensor may be closed meanwhile.
+// ReadAsync starts to read the tensor's elements and returns at once, or when s has
+// room for more work (see Enqueue). The copy is work of s; it is submitted together
+// with all work enqueued on s before. It sees the result of that work and of other
+// streams' earlier writes to the tensor; later writes, by s, by other streams or by
+// the host, do not change it. Several reads may be pending. The tensor may be closed
+// meanwhile.
 //
 // The copy occupies host memory, including staging, until it is taken or
 // garbage collected.

@@ -106,6 +106,9 @@ func (q *cpuQueue) freeRegion(r *Region) {
 func (q *cpuQueue) replay(r *Region, times int) error {
 	q.s.dev.mu.Lock()
 	defer q.s.dev.mu.Unlock()
+	if q.excess(1) > 0 {
+		return errBusy
+	}
 	return q.enqueueRegion(cpuItem{region: r, times: times})
 }
 

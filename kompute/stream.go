@@ -13,8 +13,9 @@ import (
 //
 // Enqueue returns at once: work is collected, and submitted when the window is
 // full (see WithWindow), on Flush, Record or Synchronize, and when its results
-// are read. Work on a tensor that another stream wrote, or still reads, starts
-// after that; the order is kept on the device, and the caller does not wait.
+// are read. What submits work waits while 32 submissions of the stream are under
+// way (see Enqueue). Work on a tensor that another stream wrote, or still reads,
+// starts after that; the order is kept on the device, and the caller does not wait.
 // Goroutines may share a stream, but must order their ops themselves. A nil or
 // zero Stream behaves as one that failed with ErrInvalid.
 //
@@ -43,7 +44,7 @@ type Stream struct {
 	mu           sync.Mutex
 	pendingOps   int    // in the window
 	pendingBytes int64  // of their operands
-	windowed     uint64 // submitted when the window began
+	windowed     uint64 // submitted when the window began; dev.mu is held as well
 	timesHost    bool   // the host's time to enqueue ops is measured
 
 	// Guarded by dev.mu.
@@ -74,8 +75,8 @@ type Stream struct {
 type StreamOption func(*Stream)
 
 // WithContext makes ctx cancel waits during enqueueing: those for operands of ops that fall back to
-// the CPU. Such an op then fails with the context's error, which poisons the stream. It suits a
-// stream that serves one request.
+// the CPU, and those for room when too much work is pending. The context's error then poisons the
+// stream. It suits a stream that serves one request.
 func WithContext(ctx context.Context) StreamOption {
 	return func(s *Stream) { s.ctx = ctx }
 }
@@ -100,6 +101,10 @@ func (s *Stream) Device() *Device {
 // the CPU, which needs its operands, when too many windows are pending, and
 // seldom for zeroed memory that attention over long caches takes, which is kept
 // for later ops. A failure poisons the stream.
+//
+// Too many windows are pending when 32 submissions of the stream are under way,
+// unless the first of them is held back: by an event of another device or, on the
+// CPU device, by any work of another stream.
 //
 // The error is ErrClosed for a closed operand, ErrDevice for one of another
 // device, and a failed operand's own error; it is ErrInvalid for a layout that
